@@ -1,0 +1,116 @@
+package archive
+
+import (
+	"encoding/json"
+
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// Format is the name of the format, as documents state it.
+const Format = "ledgerlake-v1"
+
+// MetadataKey is the one Parquet key-value key of ours.
+const MetadataKey = "ledgerlake"
+
+// A Line is one partition of one topic, the unit that is written in order.
+// A topic that was deleted and created again has another TopicID, and so is
+// another line.
+type Line struct {
+	Topic     string
+	TopicID   string // Kafka's topic UUID, base64url without padding: 22 characters
+	Partition int32
+}
+
+// A Segment is the metadata of one segment: what it holds, what became of each
+// Kafka offset of its range, and the state of each of its logs before and
+// after. Source: docs/format.md, section 5.
+type Segment struct {
+	Format         string        `json:"format"`
+	ArchiveID      string        `json:"archiveId"`
+	Topic          string        `json:"topic"`
+	TopicID        string        `json:"topicId"`
+	Partition      int32         `json:"partition"`
+	Ordinal        int64         `json:"ordinal"`
+	PreviousSHA256 *chain.Hash   `json:"previousSha256"` // of the whole object before; null for ordinal 0
+	FirstOffset    int64         `json:"firstOffset"`
+	NextOffset     int64         `json:"nextOffset"`  // after the last offset accounted for
+	LeaderEpoch    int32         `json:"leaderEpoch"` // of the last record, or -1
+	Rows           int64         `json:"rows"`
+	Made           int64         `json:"made"` // rows that ingest itself made
+	Duplicates     []Duplicate   `json:"duplicates"`
+	Gaps           []Gap         `json:"gaps"`
+	Voided         []Voided      `json:"voided,omitempty"`
+	Writer         Writer        `json:"writer"`
+	Logs           []LogInterval `json:"logs"`
+}
+
+// A Duplicate is an offset whose record repeats an archived row.
+// Its JSON is [offset, tenant, seq].
+type Duplicate struct {
+	Offset int64
+	Tenant string
+	Seq    int64 // of the row that it repeats
+}
+
+// The causes of gaps.
+const (
+	GapControl   = "control"   // a control record of Kafka was delivered there
+	GapCompacted = "compacted" // any other offset that Kafka skips
+	GapLost      = "lost"      // Kafka no longer had it; a gap row says so
+)
+
+// A Gap is a stretch of offsets that no record came from.
+// Its JSON is [from, to, cause].
+type Gap struct {
+	From, To int64 // To is exclusive
+	Cause    string
+}
+
+// A Voided is a segment that an operator's chain reset declared void.
+// Its JSON is [ordinal, sha256].
+type Voided struct {
+	Ordinal int64
+	SHA256  chain.Hash
+}
+
+// A Writer says what made a segment.
+type Writer struct {
+	Version  string `json:"version"`
+	Policy   string `json:"policy"`   // id of the scrubbing policy, or "none"
+	Settings string `json:"settings"` // hex SHA-256 of every setting that shapes a row
+}
+
+// A LogInterval is what a segment does to one log.
+type LogInterval struct {
+	Tenant   string       `json:"tenant"`
+	Scheme   string       `json:"scheme"`
+	Epoch    int32        `json:"epoch"`
+	FirstSeq int64        `json:"firstSeq"`
+	Rows     int64        `json:"rows"`
+	HeadIn   chain.Hash   `json:"headIn"`
+	HeadOut  chain.Hash   `json:"headOut"`
+	Size     int64        `json:"size"`     // of the log's tree after the segment
+	Frontier []chain.Hash `json:"frontier"` // of the log's tree after the segment
+}
+
+// MarshalJSON returns [offset, tenant, seq].
+func (d Duplicate) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{d.Offset, d.Tenant, d.Seq})
+}
+
+// UnmarshalJSON reads [offset, tenant, seq].
+func (d *Duplicate) UnmarshalJSON(b []byte) error {
+	return unmarshalTuple(b, &d.Offset, &d.Tenant, &d.Seq)
+}
+
+// MarshalJSON returns [from, to, cause].
+func (g Gap) MarshalJSON() ([]byte, error) { return json.Marshal([]any{g.From, g.To, g.Cause}) }
+
+// UnmarshalJSON reads [from, to, cause].
+func (g *Gap) UnmarshalJSON(b []byte) error { return unmarshalTuple(b, &g.From, &g.To, &g.Cause) }
+
+// MarshalJSON returns [ordinal, sha256].
+func (v Voided) MarshalJSON() ([]byte, error) { return json.Marshal([]any{v.Ordinal, v.SHA256}) }
+
+// UnmarshalJSON reads [ordinal, sha256].
+func (v *Voided) UnmarshalJSON(b []byte) error { return unmarshalTuple(b, &v.Ordinal, &v.SHA256) }
