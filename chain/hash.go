@@ -1,0 +1,66 @@
+package chain
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+// A Hash is one SHA-256 (or HMAC-SHA256) value, or one salt: 32 bytes. Its
+// text, also in JSON, is 64 lower-case hex digits.
+type Hash [32]byte
+
+// A NullHash is a nullable hash column. The zero NullHash is null.
+type NullHash struct {
+	Hash  Hash
+	Valid bool // false: null
+}
+
+// ErrHash: a text is not the one that [Hash.String] gives.
+var ErrHash = errors.New("not 64 lower-case hex digits")
+
+// String returns h as 64 lower-case hex digits.
+func (h Hash) String() string { return string(appendHex(nil, &h)) }
+
+// MarshalText returns what [Hash.String] does.
+func (h Hash) MarshalText() ([]byte, error) { return appendHex(nil, &h), nil }
+
+// UnmarshalText is the inverse of [Hash.MarshalText], as strict as [ParseHash].
+func (h *Hash) UnmarshalText(text []byte) error {
+	parsed, err := ParseHash(string(text))
+	if err != nil {
+		return err
+	}
+	*h = parsed
+	return nil
+}
+
+// ParseHash is the inverse of [Hash.String]. It accepts nothing else: an error
+// matches [ErrHash].
+func ParseHash(text string) (Hash, error) {
+	var h Hash
+	if len(text) != 2*len(h) {
+		return h, fmt.Errorf("hash of %d characters: %w", len(text), ErrHash)
+	}
+	for i := range h {
+		hi, lo := fromHex(text[2*i]), fromHex(text[2*i+1])
+		if hi > 15 || lo > 15 {
+			return Hash{}, fmt.Errorf("hash %q: %w", text, ErrHash)
+		}
+		h[i] = hi<<4 | lo
+	}
+	return h, nil
+}
+
+// fromHex returns the value of one lower-case hex digit, 255 for anything else.
+func fromHex(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	}
+	return 255
+}
+
+func appendHex(b []byte, h *Hash) []byte { return hex.AppendEncode(b, h[:]) }
