@@ -1,0 +1,42 @@
+//go:build it
+
+// Package parts starts the real parts that integration tests run against, each
+// as a process of its own on loopback, and our own binaries beside them.
+//
+//	Kafka    Apache Kafka, one node        it/.build/kafka
+//	S3       versitygw on a folder         it/.build/bin/versitygw
+//	Devstack our embedded pair             it/.build/bin/ledgerlake-devstack
+//	DuckDB   1.5 and 2.0, by Python        it/.build/py15, it/.build/py20
+//
+// it/setup.sh makes what is in it/.build; it/run.sh builds our binaries there.
+// Whoever starts a part stops it; a part that was not stopped dies with the
+// test. Nothing here checks anything about the product: that is for the tests.
+package parts
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Root returns the folder of the repository: the nearest one above the working
+// directory that holds it/setup.sh.
+var Root = sync.OnceValue(func() string {
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "it", "setup.sh")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	panic("parts: not inside the repository")
+})
+
+// Build returns the folder that setup.sh fills.
+func Build() string { return filepath.Join(Root(), "it", ".build") }
+
+// Binary returns the path of one of our binaries, as run.sh builds them.
+func Binary(name string) string { return filepath.Join(Build(), "bin", name) }

@@ -1,0 +1,105 @@
+//go:build it
+
+package parts
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// The keys of every S3 server here, and the region that it plays.
+const (
+	AccessKey = "ledgerlake-it"
+	SecretKey = "ledgerlake-it-secret"
+	Region    = "us-east-1"
+)
+
+// Credentials are the keys as the environment of an S3 client.
+func Credentials() []string {
+	return []string{"AWS_ACCESS_KEY_ID=" + AccessKey, "AWS_SECRET_ACCESS_KEY=" + SecretKey, "AWS_REGION=" + Region}
+}
+
+// An S3 is a versitygw server process whose objects are plain files.
+type S3 struct {
+	Endpoint string // http://host:port; stays over restarts
+
+	dir  string
+	addr string
+	proc *Process
+}
+
+// StartS3 starts a server with its data in dir, which it creates.
+func StartS3(dir string) (*S3, error) {
+	addrs, err := freeAddrs(1)
+	if err != nil {
+		return nil, err
+	}
+	for _, sub := range []string{"data", "versions"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	s := &S3{Endpoint: "http://" + addrs[0], dir: dir, addr: addrs[0]}
+	return s, s.Start()
+}
+
+// Start starts the server again on its old data and waits until it answers.
+func (s *S3) Start() error {
+	var err error
+	env := []string{"ROOT_ACCESS_KEY=" + AccessKey, "ROOT_SECRET_KEY=" + SecretKey}
+	s.proc, err = Start("versitygw", filepath.Join(s.dir, "versitygw.log"), env, filepath.Join(Build(), "bin", "versitygw"),
+		"--port", s.addr, "--region", Region, "--quiet", "posix",
+		"--versioning-dir", filepath.Join(s.dir, "versions"), filepath.Join(s.dir, "data"))
+	if err != nil {
+		return err
+	}
+	if err := s.proc.until(30*time.Second, func(ctx context.Context) error { return pingHTTP(ctx, s.Endpoint) }); err != nil {
+		s.Kill()
+		return err
+	}
+	return nil
+}
+
+// Kill stops the server at once.
+func (s *S3) Kill() { s.proc.Kill() }
+
+// Dir returns the folder that holds the objects of a bucket as plain files.
+func (s *S3) Dir(bucket string) string { return filepath.Join(s.dir, "data", bucket) }
+
+// MakeBucket creates a bucket on the S3 server at endpoint.
+func MakeBucket(ctx context.Context, endpoint, bucket string) error {
+	c := s3.New(s3.Options{
+		Region: Region, BaseEndpoint: aws.String(endpoint), UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(AccessKey, SecretKey, ""),
+	})
+	_, err := c.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket})
+	return err
+}
+
+// BucketURL returns the URL by which the product knows a bucket.
+func BucketURL(endpoint, bucket string) string {
+	q := url.Values{"endpoint": {endpoint}, "region": {Region}, "path-style": {"true"}}
+	return fmt.Sprintf("s3://%s?%s", bucket, q.Encode())
+}
+
+// pingHTTP is content with any answer.
+func pingHTTP(ctx context.Context, endpoint string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}

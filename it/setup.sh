@@ -1,0 +1,72 @@
+#!/bin/sh
+# Fetches and builds the real parts that the integration tests run against, into
+# it/.build: an Apache Kafka broker, an S3 server, two Pythons with DuckDB; and
+# kcat, which comes from the system.
+#
+# Each part is made once, and again only when its pin changes. Nothing outside
+# it/.build is written but the usual caches (~/.m2, Go's, pip's), and kcat where
+# it is not installed and we are root.
+set -eu
+cd "$(dirname "$0")"
+build=$PWD/.build
+mkdir -p "$build/bin"
+
+say() { printf 'it: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+need() { command -v "$1" >/dev/null 2>&1 || die "$1 is missing: $2"; }
+
+# quietly NAME COMMAND...: shows what the command printed only if it fails.
+quietly() {
+	name=$1
+	shift
+	"$@" >"$build/$name.log" 2>&1 || { cat "$build/$name.log" >&2; die "$name could not be made"; }
+}
+
+# once NAME STAMP COMMAND...: runs COMMAND unless it ran before with this stamp.
+once() {
+	stamped=$build/$1.stamp stamp=$2 part=$1
+	shift 2
+	[ "$(cat "$stamped" 2>/dev/null)" = "$stamp" ] && return 0
+	say "making $part"
+	rm -f "$stamped"
+	quietly "$part" "$@"
+	printf '%s' "$stamp" >"$stamped"
+}
+
+make_kafka() {
+	rm -rf "$build/kafka"
+	mvn -q -B -f kafka/pom.xml dependency:copy-dependencies -DoutputDirectory="$build/kafka/lib"
+}
+
+# A module of its own by way of pkg@version: a hundred modules stay out of ours.
+make_versitygw() {
+	GOWORK=off GOFLAGS= GOBIN="$build/bin" go install "github.com/versity/versitygw/cmd/versitygw@$1"
+}
+
+make_python() {
+	rm -rf "${build:?}/$1"
+	python3 -m venv "$build/$1"
+	"$build/$1/bin/pip" install -q --disable-pip-version-check --only-binary :all: -r "python/$2"
+}
+
+install_kcat() {
+	DEBIAN_FRONTEND=noninteractive
+	export DEBIAN_FRONTEND
+	apt-get install -y -q kcat || { apt-get update -q && apt-get install -y -q kcat; }
+}
+
+need go "install the version that go.mod names"
+need java "Kafka needs Java 17 or later"
+need mvn "Kafka comes from Maven Central"
+need python3 "DuckDB and a Kafka client come from PyPI"
+
+if ! command -v kcat >/dev/null 2>&1; then
+	{ [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; } ||
+		die "kcat is missing: install it (Debian: apt-get install kcat), or run this as root"
+	say "installing kcat"
+	quietly kcat install_kcat
+fi
+once kafka "$(cksum <kafka/pom.xml)" make_kafka
+once versitygw "v1.8.0 $(go env GOVERSION)" make_versitygw v1.8.0
+once py15 "$PWD $(python3 --version) $(cksum <python/duckdb15.txt)" make_python py15 duckdb15.txt
+once py20 "$PWD $(python3 --version) $(cksum <python/duckdb20.txt)" make_python py20 duckdb20.txt
