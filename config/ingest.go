@@ -1,0 +1,339 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Ingest is the settings of ledgerlake-ingest. The zero Ingest has no
+// defaults; [Load] fills them in.
+type Ingest struct {
+	Bucket       string
+	Topics       []string
+	Brokers      []string
+	Group        string
+	ControlTopic string // "" is none
+	DLQTopic     string // "" is none
+	KeyIsTenant  bool
+
+	RetainPrompts []string // tenants; "*" is all
+	PromptPaths   []string // nil is the decoder's own
+
+	Memory          int64 // bytes
+	Window          int   // coordinates a partition
+	Batch           Batch
+	ShutdownTimeout time.Duration
+
+	Kafka Kafka
+	S3    S3
+	Log   Log
+}
+
+// Batch says when a batch of rows becomes a segment.
+type Batch struct {
+	Rows      int
+	Age       time.Duration
+	Strict    bool
+	GrowRows  int
+	GrowBytes int64
+	EmptyAge  time.Duration
+}
+
+// Kafka is how a client connects to the brokers.
+type Kafka struct {
+	ClientID string
+	TLS      bool
+	CAFile   string
+	CertFile string
+	KeyFile  string
+	SASL     SASL
+}
+
+// SASL is how a client says who it is.
+type SASL struct {
+	Mechanism string // "" is none
+	User      string
+	Password  Secret
+}
+
+// S3 is how the object store is reached. "" leaves a choice to what the bucket
+// URL says, and then to the AWS SDK (its environment, files and roles).
+type S3 struct {
+	Region       string
+	Endpoint     string
+	PathStyle    bool
+	AccessKey    string
+	SecretKey    Secret
+	SessionToken Secret
+	RoleARN      string
+	SSE          string
+	KMSKey       string
+	StorageClass string
+	Checksum     string
+}
+
+// Log is what a command says while it runs.
+type Log struct {
+	Level    string
+	Format   string
+	Tenants  bool
+	Progress time.Duration // 0 is never
+}
+
+// Sections returns the settings in the order of help, each of them bound to
+// its field of s.
+func (s *Ingest) Sections() []Section {
+	return []Section{
+		{"What is read", s.source()},
+		{"Where it is kept", append(s.bucket(), s.S3.settings()...)},
+		{"What becomes of a record", s.decoding()},
+		{"Batches and memory", s.batching()},
+		{"Connection to Kafka", s.Kafka.settings()},
+		{"Logs and life", s.life()},
+	}
+}
+
+func (s *Ingest) source() []Setting {
+	return []Setting{
+		{
+			Name: "topics", Required: true, Help: "The topics whose records are archived.",
+			Value: texts(&s.Topics, "TOPIC", "the name of a Kafka topic", isTopic),
+		},
+		{
+			Name: "brokers", Default: "127.0.0.1:9092", Help: "The brokers that are asked first for the rest of the cluster.",
+			Value: texts(&s.Brokers, "HOST:PORT", "host:port", isHostPort),
+		},
+		{
+			Name: "group", Default: "ledgerlake", Help: "The consumer group. Processes of one group share the partitions.",
+			Value: text(&s.Group, "NAME", "the name of a consumer group", isGroup),
+		},
+		{
+			Name: "control-topic", Default: "ledgerlake.control",
+			Help:  "The topic whose records govern the archive (erasures, holds). It is read if it exists; none: not at all.",
+			Value: textOrNone(&s.ControlTopic, "TOPIC", "the name of a Kafka topic", isTopic),
+		},
+	}
+}
+
+func (s *Ingest) bucket() []Setting {
+	return []Setting{{
+		Name: "bucket", Required: true,
+		Help:  "The archive: s3://BUCKET/PREFIX?endpoint=URL&region=NAME&path-style=true. All but the bucket may be left out.",
+		Value: text(&s.Bucket, "URL", "a URL that begins with s3://", isBucket),
+	}}
+}
+
+func (s *Ingest) decoding() []Setting {
+	return []Setting{
+		{
+			Name: "key-is-tenant", Default: "false",
+			Help:  "Let a record's key name the tenant where neither its headers nor its value do.",
+			Value: boolean(&s.KeyIsTenant),
+		},
+		{
+			Name: "retain-prompts", Help: "The tenants whose prompts are kept in the slot prompts; * is all. Others lose the text, and keep its length.",
+			Value: texts(&s.RetainPrompts, "TENANT", "a tenant id, or *", notEmpty),
+		},
+		{
+			Name: "prompt-paths", Help: "The members that hold the text of prompts, instead of the usual ones (docs/wire-columns.md).",
+			Value: texts(&s.PromptPaths, "PATH", "a path of member names joined by dots", notEmpty),
+		},
+		{
+			Name: "dlq-topic", Default: None,
+			Help:  "A topic that rejected records are also sent to, as they came (not scrubbed), with the reason in headers.",
+			Value: textOrNone(&s.DLQTopic, "TOPIC", "the name of a Kafka topic", isTopic),
+		},
+	}
+}
+
+func (s *Ingest) batching() []Setting {
+	b := &s.Batch
+	return []Setting{
+		{Name: "batch.rows", Default: "32", Help: "A batch with this many rows becomes a segment.", Value: count(&b.Rows, 1, 1_000_000)},
+		{
+			Name: "batch.age", Default: "50ms", Help: "A batch becomes a segment this long after its first row came.",
+			Value: duration(&b.Age, time.Millisecond, time.Hour),
+		},
+		{
+			Name: "batch.strict", Default: "false", Help: "Keep both limits exactly, also while the store is busy with the segment before.",
+			Value: boolean(&b.Strict),
+		},
+		{
+			Name: "batch.grow-rows", Default: "50000", Help: "While the store is busy with the segment before, a batch grows up to this many rows.",
+			Value: count(&b.GrowRows, 1, 1_000_000),
+		},
+		{
+			Name: "batch.grow-bytes", Default: "8MiB", Help: "And up to this many bytes of records.",
+			Value: size(&b.GrowBytes, 1<<10, 1<<30),
+		},
+		{
+			Name: "batch.empty-age", Default: "10s", Help: "Repeats and Kafka's own markers, which make no row, are accounted for by a segment after this long.",
+			Value: duration(&b.EmptyAge, time.Millisecond, time.Hour),
+		},
+		{
+			Name: "memory", Default: "256MiB", Help: "What all partitions together may hold of records and of dedupe windows. Fetching pauses when it is spent.",
+			Value: size(&s.Memory, 32<<20, 1<<40),
+		},
+		{
+			Name: "window", Default: "200000", Help: "Repeats are found among this many records of a partition.",
+			Value: count(&s.Window, 0, 100_000_000),
+		},
+	}
+}
+
+func (k *Kafka) settings() []Setting {
+	return []Setting{
+		{
+			Name: "kafka.client-id", Default: "ledgerlake-ingest", Help: "The name that the brokers' logs and quotas know this client by.",
+			Value: text(&k.ClientID, "NAME", "a name", notEmpty),
+		},
+		{Name: "kafka.tls", Default: "false", Help: "Talk to the brokers over TLS.", Value: boolean(&k.TLS)},
+		{
+			Name: "kafka.ca-file", Help: "The certificates that sign the brokers' (PEM), instead of the system's.",
+			Value: text(&k.CAFile, "FILE", "the path of a file", notEmpty),
+		},
+		{
+			Name: "kafka.cert-file", Help: "This client's certificate (PEM), where the brokers ask for one.",
+			Value: text(&k.CertFile, "FILE", "the path of a file", notEmpty),
+		},
+		{
+			Name: "kafka.key-file", Help: "The private key of that certificate (PEM).",
+			Value: text(&k.KeyFile, "FILE", "the path of a file", notEmpty),
+		},
+		{
+			Name: "kafka.sasl.mechanism", Default: None, Help: "How this client proves who it is.",
+			Value: oneOfOrNone(&k.SASL.Mechanism, SASLPlain, SASLScram256, SASLScram512),
+		},
+		{Name: "kafka.sasl.user", Help: "Who it is.", Value: text(&k.SASL.User, "NAME", "the name of a user", notEmpty)},
+		{Name: "kafka.sasl.password", Help: "Its password.", Value: secret(&k.SASL.Password)},
+	}
+}
+
+// The SASL mechanisms.
+const (
+	SASLPlain    = "plain"
+	SASLScram256 = "scram-sha-256"
+	SASLScram512 = "scram-sha-512"
+)
+
+func (s *S3) settings() []Setting {
+	return []Setting{
+		{Name: "s3.region", Help: "The bucket's region.", Value: text(&s.Region, "NAME", "the name of a region", notEmpty)},
+		{
+			Name: "s3.endpoint", Help: "The store's address, where it is not AWS.",
+			Value: text(&s.Endpoint, "URL", "a URL that begins with http:// or https://", isEndpoint),
+		},
+		{
+			Name: "s3.path-style", Default: "false", Help: "Name the bucket in the path and not in the host, as most stores but AWS need it.",
+			Value: boolean(&s.PathStyle),
+		},
+		{
+			Name: "s3.access-key", Help: "The id of an access key. Without one, the AWS SDK finds credentials where it always does.",
+			Value: text(&s.AccessKey, "ID", "the id of an access key", notEmpty),
+		},
+		{Name: "s3.secret-key", Help: "The secret of that access key.", Value: secret(&s.SecretKey)},
+		{Name: "s3.session-token", Help: "The session token of temporary credentials.", Value: secret(&s.SessionToken)},
+		{
+			Name: "s3.role-arn", Help: "A role to assume with those credentials.",
+			Value: text(&s.RoleARN, "ARN", "the ARN of a role", notEmpty),
+		},
+		{
+			Name: "s3.sse", Help: "Encryption at rest that each object is written with. Without it, the bucket's default.",
+			Value: oneOf(&s.SSE, "s3", "kms"),
+		},
+		{
+			Name: "s3.kms-key", Help: "The KMS key for that, instead of the account's own.",
+			Value: text(&s.KMSKey, "ID", "the id or ARN of a KMS key", notEmpty),
+		},
+		{
+			Name: "s3.storage-class", Help: "The storage class of each object, such as STANDARD_IA. Without it, the bucket's default.",
+			Value: text(&s.StorageClass, "CLASS", "the name of a storage class", notEmpty),
+		},
+		{
+			Name: "s3.checksum", Help: "The checksum that a write carries.",
+			Value: oneOf(&s.Checksum, "sha256", "crc32", "none"),
+		},
+	}
+}
+
+func (s *Ingest) life() []Setting {
+	l := &s.Log
+	return []Setting{
+		{
+			Name: "shutdown-timeout", Default: "20s", Help: "How long a clean stop may take after SIGTERM or SIGINT. A second signal ends the process at once.",
+			Value: duration(&s.ShutdownTimeout, time.Second, time.Hour),
+		},
+		{Name: "log-level", Default: "info", Help: "The least that is logged.", Value: oneOf(&l.Level, "debug", "info", "warn", "error")},
+		{
+			Name: "log-format", Default: "json", Help: "How the log is written to stderr: one JSON object a line, or text for people.",
+			Value: oneOf(&l.Format, "json", "console"),
+		},
+		{
+			Name: "log-tenants", Default: "false", Help: "Let tenant ids stand in the log. Payload and user ids never do.",
+			Value: boolean(&l.Tenants),
+		},
+		{
+			Name: "progress", Default: "30s", Help: "How often a line of the log sums up what was done; 0s: never.",
+			Value: duration(&l.Progress, 0, 24*time.Hour),
+		},
+	}
+}
+
+// Check finds the faults that lie between settings. origins names where the
+// values came from.
+func (s *Ingest) Check(origins Origins) error {
+	k := &s.Kafka
+	for _, rule := range []struct {
+		broken bool
+		name   string
+		fault  string
+	}{
+		{slices.Contains(s.Topics, s.ControlTopic), "topics", "has the control topic " + strconv.Quote(s.ControlTopic) + ", which is read anyway: leave it out"},
+		{slices.Contains(s.Topics, s.DLQTopic), "dlq-topic", "is one of the topics that are read: rejects would come back for ever"},
+		{s.DLQTopic != "" && s.DLQTopic == s.ControlTopic, "dlq-topic", "is the control topic: want another"},
+		{s.Batch.GrowRows < s.Batch.Rows, "batch.grow-rows", "is less than batch.rows: want at least " + strconv.Itoa(s.Batch.Rows)},
+		{!k.TLS && k.CAFile != "", "kafka.ca-file", "has no use without kafka.tls"},
+		{!k.TLS && k.CertFile != "", "kafka.cert-file", "has no use without kafka.tls"},
+		{(k.CertFile == "") != (k.KeyFile == ""), "kafka.cert-file", "goes with kafka.key-file: want both or none"},
+		{k.SASL.Mechanism != "" && k.SASL.User == "", "kafka.sasl.mechanism", "needs kafka.sasl.user"},
+		{k.SASL.Mechanism != "" && k.SASL.Password == Secret{}, "kafka.sasl.mechanism", "needs kafka.sasl.password or kafka.sasl.password-file"},
+		{k.SASL.Mechanism == "" && k.SASL.User != "", "kafka.sasl.user", "has no use without kafka.sasl.mechanism"},
+		{(s.S3.AccessKey == "") != (s.S3.SecretKey == Secret{}), "s3.access-key", "goes with s3.secret-key: want both or none"},
+		{s.S3.KMSKey != "" && s.S3.SSE != "kms", "s3.kms-key", "has no use without s3.sse kms"},
+	} {
+		if rule.broken {
+			return &Error{Name: rule.name, Source: origins[rule.name], Fault: rule.fault}
+		}
+	}
+	return nil
+}
+
+var (
+	topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
+	groupName = regexp.MustCompile(`^[\x21-\x7e]{1,255}$`)
+)
+
+// isTopic takes what Kafka takes as the name of a topic.
+func isTopic(s string) bool { return topicName.MatchString(s) && s != "." && s != ".." && s != None }
+
+func isGroup(s string) bool { return groupName.MatchString(s) }
+
+func isHostPort(s string) bool {
+	host, port, err := net.SplitHostPort(s)
+	n, number := parseDecimal(port)
+	return err == nil && host != "" && number && n >= 1 && n <= 65535
+}
+
+func isBucket(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme == "s3" && u.Host != ""
+}
+
+func isEndpoint(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}

@@ -1,0 +1,125 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Value is where a setting's value goes, and what may go there.
+type Value struct {
+	Type    string // for help: what stands behind the flag, "SIZE"; "" for a switch
+	Allowed string // completes "want …"
+
+	list   bool                      // one text or several
+	secret bool                      // may not be shown, and has no flag
+	set    func(texts []string) bool // false: not allowed, and nothing was set
+}
+
+// single is a Value of one text.
+func single(kind, allowed string, set func(string) bool) Value {
+	return Value{Type: kind, Allowed: allowed, set: func(texts []string) bool {
+		return len(texts) == 1 && set(texts[0])
+	}}
+}
+
+// parsed is a Value of one text that parse understands.
+func parsed[T any](p *T, kind, allowed string, parse func(string) (T, bool)) Value {
+	return single(kind, allowed, func(text string) bool {
+		v, ok := parse(text)
+		if ok {
+			*p = v
+		}
+		return ok
+	})
+}
+
+// text is any text that ok takes.
+func text(p *string, kind, allowed string, ok func(string) bool) Value {
+	return parsed(p, kind, allowed, func(s string) (string, bool) { return s, ok(s) })
+}
+
+// textOrNone is a text, or the word none for "".
+func textOrNone(p *string, kind, allowed string, ok func(string) bool) Value {
+	return parsed(p, kind, allowed+", or none", func(s string) (string, bool) {
+		if s == None {
+			return "", true
+		}
+		return s, ok(s)
+	})
+}
+
+// None is the word that switches off a setting that has a name as its value.
+const None = "none"
+
+// texts is a list of one or more texts that ok takes, none of them twice.
+func texts(p *[]string, kind, allowed string, ok func(string) bool) Value {
+	return Value{Type: kind + ",...", Allowed: "one or more of: " + allowed, list: true, set: func(texts []string) bool {
+		for i, s := range texts {
+			if !ok(s) || slices.Contains(texts[:i], s) {
+				return false
+			}
+		}
+		*p = texts
+		return len(texts) > 0
+	}}
+}
+
+// oneOf is one of some words.
+func oneOf(p *string, words ...string) Value {
+	return text(p, strings.ToUpper(strings.Join(words, "|")), "one of "+strings.Join(words, ", "),
+		func(s string) bool { return slices.Contains(words, s) })
+}
+
+// oneOfOrNone is one of some words, or the word none for "".
+func oneOfOrNone(p *string, words ...string) Value {
+	v := oneOf(p, append([]string{None}, words...)...)
+	return single(v.Type, v.Allowed, func(s string) bool {
+		ok := v.set([]string{s})
+		*p = strings.TrimPrefix(*p, None)
+		return ok
+	})
+}
+
+// boolean is true or false. Its flag may stand alone.
+func boolean(p *bool) Value {
+	return parsed(p, "", "true or false", func(s string) (bool, bool) { return s == "true", s == "true" || s == "false" })
+}
+
+// count is a whole number.
+func count(p *int, least, most int) Value {
+	allowed := "a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
+	return parsed(p, "COUNT", allowed, func(s string) (int, bool) {
+		n, ok := parseDecimal(s)
+		return int(n), ok && n >= int64(least) && n <= int64(most)
+	})
+}
+
+// size is a number of bytes.
+func size(p *int64, least, most int64) Value {
+	allowed := "a size from " + FormatBytes(least) + " to " + FormatBytes(most) + ", in B, kB, MB, GB, TB, KiB, MiB, GiB or TiB"
+	return parsed(p, "SIZE", allowed, func(s string) (int64, bool) {
+		n, ok := ParseBytes(s)
+		return n, ok && n >= least && n <= most
+	})
+}
+
+// duration is a length of time.
+func duration(p *time.Duration, least, most time.Duration) Value {
+	allowed := "a duration from " + FormatDuration(least) + " to " + FormatDuration(most) + ", in ms, s, m or h"
+	return parsed(p, "DURATION", allowed, func(s string) (time.Duration, bool) {
+		d, ok := ParseDuration(s)
+		return d, ok && d >= least && d <= most
+	})
+}
+
+// secret is a text that is not shown.
+func secret(p *Secret) Value {
+	v := parsed(p, "SECRET", "a secret that is not empty", func(s string) (Secret, bool) { return Secret{s}, s != "" })
+	v.secret = true
+	return v
+}
+
+// notEmpty takes every text but "".
+func notEmpty(s string) bool { return s != "" }
