@@ -1,7 +1,7 @@
 package chain
 
 import (
-	"encoding/hex"
+	"encoding/binary"
 	"errors"
 	"fmt"
 )
@@ -63,4 +63,25 @@ func fromHex(c byte) byte {
 	return 255
 }
 
-func appendHex(b []byte, h *Hash) []byte { return hex.AppendEncode(b, h[:]) }
+// appendHex appends h as 64 lower-case hex digits. A row takes some twenty of
+// them: two digits at a time halve what encoding/hex costs.
+func appendHex(b []byte, h *Hash) []byte {
+	n := len(b)
+	b = append(b, zeroDigits...)
+	out := (*[2 * len(h)]byte)(b[n:])
+	for i, c := range h {
+		binary.LittleEndian.PutUint16(out[2*i:], hexPairs[c])
+	}
+	return b
+}
+
+const zeroDigits = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// hexPairs has the two digits of each byte, the first one in the low byte.
+var hexPairs = func() (pairs [256]uint16) {
+	const digits = "0123456789abcdef"
+	for c := range pairs {
+		pairs[c] = uint16(digits[c>>4]) | uint16(digits[c&15])<<8
+	}
+	return pairs
+}()

@@ -17,7 +17,9 @@ type Hasher struct {
 	buf   []byte    // the text that is being hashed
 	sum   Hash      // where a digest lands: a local one would be allocated
 
-	residual Residual // of the row at hand, if it is partly erased
+	// Of the row at hand.
+	saltLine [2*len(Hash{}) + 1]byte // hex(row_salt) "\n"
+	residual Residual                // if it is partly erased
 	commits  [audit.NumSlots]NullHash
 }
 
@@ -90,8 +92,8 @@ func (h *Hasher) Commits(row *Row) (user NullHash, payload Hash, err error) {
 
 // Check checks all of a row that the row itself can show: its state, its
 // commitments and its row_hash. It returns nil or a [*Fault]. Of a hard-erased
-// row only the state and, where user_id could be recomputed, nothing else is
-// left to check: its row_hash is bound by the rows beside it and by the tree.
+// row only the state is left to check: its row_hash is bound by the rows beside
+// it and by the tree.
 //
 // Check does not know whether the row continues another one.
 func (h *Hasher) Check(row *Row) error {
@@ -121,18 +123,19 @@ func (h *Hasher) Check(row *Row) error {
 
 // liveCommits computes the commitments of a live row from row_salt.
 func (h *Hasher) liveCommits(row *Row) (user NullHash, payload Hash) {
+	h.setSalt(&row.RowSalt.Hash)
 	if row.UserID.Valid {
-		salt := h.salt(userPrefix, &row.RowSalt.Hash)
+		salt := h.salt(userPrefix)
 		user = NullHash{Hash: h.userCommit(&salt, row.UserID.S), Valid: true}
 	}
 	for s := range audit.NumSlots {
 		h.commits[s].Valid = row.Slots[s] != nil
 		if h.commits[s].Valid {
-			salt := h.salt(slotPrefixes[s].salt, &row.RowSalt.Hash)
+			salt := h.salt(slotPrefixes[s].salt)
 			h.commits[s].Hash = h.slotCommit(s, &salt, row.Slots[s])
 		}
 	}
-	star := h.salt(starPrefix, &row.RowSalt.Hash)
+	star := h.salt(starPrefix)
 	return user, h.payloadCommit(&star)
 }
 
@@ -157,11 +160,16 @@ func (h *Hasher) keptUserCommit(row *Row) NullHash {
 	return NullHash{Hash: h.userCommit(&row.UserSalt.Hash, row.UserID.S), Valid: true}
 }
 
+// setSalt sets the row_salt that h.salt derives salts from.
+func (h *Hasher) setSalt(rowSalt *Hash) {
+	appendHex(h.saltLine[:0], rowSalt)
+	h.saltLine[len(h.saltLine)-1] = '\n'
+}
+
 // salt computes [SlotSalt].
-func (h *Hasher) salt(prefix []byte, rowSalt *Hash) Hash {
+func (h *Hasher) salt(prefix []byte) Hash {
 	h.buf = append(h.buf[:0], prefix...)
-	h.buf = appendHex(h.buf, rowSalt)
-	h.buf = append(h.buf, '\n')
+	h.buf = append(h.buf, h.saltLine[:]...)
 	return h.digest(h.plain, h.buf, nil)
 }
 

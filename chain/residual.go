@@ -57,10 +57,11 @@ func (h *Hasher) Residual(row *Row, erased SlotSet) (Residual, error) {
 
 // salts returns the residual of a live row of which nothing is erased.
 func (h *Hasher) salts(row *Row) Residual {
-	r := Residual{Star: h.salt(starPrefix, &row.RowSalt.Hash)}
+	h.setSalt(&row.RowSalt.Hash)
+	r := Residual{Star: h.salt(starPrefix)}
 	for s := range audit.NumSlots {
 		if row.Slots[s] != nil {
-			r.Salts[s] = NullHash{Hash: h.salt(slotPrefixes[s].salt, &row.RowSalt.Hash), Valid: true}
+			r.Salts[s] = NullHash{Hash: h.salt(slotPrefixes[s].salt), Valid: true}
 		}
 	}
 	return r
