@@ -1,0 +1,225 @@
+//go:build it
+
+package cases
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ledgerlake/ledgerlake/it/faults3"
+	"github.com/ledgerlake/ledgerlake/it/oracle"
+)
+
+// watch compares the group's offset with what is stored, all the time until
+// the returned func is called: no commit may pass the store.
+func (s *stage) watch(topic string) (end func()) {
+	s.Helper()
+	stop, done := make(chan struct{}), make(chan struct{})
+	polls := 0
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+			at, err := s.group.Committed(s.Context(), topic)
+			if err != nil {
+				continue // the broker is busy
+			}
+			polls++
+			if committed := at[topic+"/0"]; committed > s.stored(topic) {
+				s.Errorf("the group has committed %d, and only %d is stored", committed, s.stored(topic))
+				return
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(stop)
+		<-done
+		if polls == 0 {
+			s.Error("the group's offset was never seen")
+		}
+	})
+}
+
+// An error of the store is no verdict on a record. While it refuses one
+// topic's segment, nothing of that topic moves, and everything of another does.
+func TestARefusedSegment(t *testing.T) {
+	const other = "audit.other"
+	s := newStage(t, faults3.Options{}, topic, other)
+	s.store.Add(faults3.Rule{Op: faults3.Put, Key: "log/" + topic + "/", Skip: 1, Times: faults3.Always, Fault: faults3.Denied()})
+	s.start("--batch.rows", "32", "--batch.strict")
+	end := s.watch(topic)
+	s.produce(topic, "acme", calls("acme", 0, 96)...)
+	s.until("five refusals", func() bool { return s.store.Fired() >= 5 })
+	s.produce(other, "globex", calls("globex", 0, 10)...)
+	s.drain(other)
+	if stored := s.stored(topic); stored >= 96 {
+		t.Errorf("%d rows are stored past a refusal", stored)
+	}
+	if log := s.ingest.Output(); !strings.Contains(log, "denied") && !strings.Contains(log, "AccessDenied") {
+		t.Error("no alarm was raised")
+	}
+	s.store.Clear()
+	s.drain()
+	end()
+	s.stop()
+	a := s.check(oracle.Proved)
+	s.wantRows(a, `select count(*), count(distinct kafka_offset) from {rows} where topic = '`+topic+`'`, []any{"96", "96"})
+	s.wantRows(a, `select count(*) from (select kafka_offset - lag(kafka_offset) over (order by seq) as step
+		from {rows} where topic = '`+topic+`') where step <> 1`, []any{"0"})
+}
+
+// A PUT that took effect and whose reply was lost comes back as "exists". The
+// writer must know its own bytes again.
+func TestLostReplies(t *testing.T) {
+	for name, rule := range map[string]faults3.Rule{
+		"segments":  {Op: faults3.Put, Key: ".parquet", Times: 2, Fault: faults3.LostReply()},
+		"the root":  {Op: faults3.Put, Key: "ledgerlake.json", Fault: faults3.LostReply()},
+		"anything":  {Op: faults3.Put, Skip: 1, Times: 3, Fault: faults3.LostReply()},
+		"requests":  {Op: faults3.Put, Key: ".parquet", Times: 3, Fault: faults3.Lost()},
+		"reads too": {Skip: 2, Times: 6, Fault: faults3.LostReply()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, faults3.Options{}, topic)
+			s.store.Add(rule)
+			s.start("--batch.rows", "10", "--batch.strict")
+			end := s.watch(topic)
+			s.produce(topic, "acme", calls("acme", 0, 40)...)
+			s.drain()
+			end()
+			s.stop()
+			a := s.check(oracle.Proved)
+			s.wantRows(a, `select count(*), count(distinct kafka_offset) from {rows}`, []any{"40", "40"})
+			if s.store.Fired() == 0 {
+				t.Error("the fault never fired")
+			}
+			s.wantRows(a, `select count(*) from (select list(kafka_offset order by seq) as offsets from read_parquet('{glob}', filename=true)
+				group by filename) group by offsets having count(*) > 1`)
+		})
+	}
+}
+
+// Stores do not agree on checksums. Each kind works with one setting, and with
+// the wrong one the start says which.
+func TestChecksumSettings(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		store faults3.Options
+		right []string
+		wrong []string // "" where every setting works
+	}{
+		{"welcome", faults3.Options{}, nil, nil},
+		{"required", faults3.Options{Checksums: faults3.Require}, nil, []string{"--s3.checksum", "none"}},
+		{"refused", faults3.Options{Checksums: faults3.Refuse}, []string{"--s3.checksum", "none"}, []string{"--s3.checksum", "sha256"}},
+		{"over TLS", faults3.Options{TLS: true}, nil, nil},
+		{"chunks refused over TLS", faults3.Options{TLS: true, RefuseChunked: true}, []string{"--s3.checksum", "none"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, c.store, topic)
+			s.produce(topic, "acme", calls("acme", 0, 40)...)
+			if c.wrong != nil {
+				s.refusesToStart("s3.checksum", c.wrong...)
+			}
+			a := s.settle(oracle.Proved, c.right...)
+			s.wantRows(a, `select count(*) from {rows}`, []any{"40"})
+		})
+	}
+}
+
+// refusesToStart requires that ingest ends by itself, not well, and names the
+// setting that is wrong.
+func (s *stage) refusesToStart(setting string, args ...string) {
+	s.Helper()
+	s.start(args...)
+	code, err := s.ingest.Wait(30 * time.Second)
+	s.must(err)
+	if code == 0 || !strings.Contains(s.ingest.Output(), setting) {
+		s.Errorf("ingest %v: exit %d, and the log does not name %s: %s", args, code, setting, tail(s.ingest.Output()))
+	}
+	if n := len(s.store.Keys("log/")); n > 0 {
+		s.Errorf("%d segments were written", n)
+	}
+}
+
+// A bit that flips on the way from the store must show, whatever checksums the
+// store keeps.
+func TestBitsThatFlipOnTheWay(t *testing.T) {
+	s := newStage(t, faults3.Options{}, topic)
+	s.produce(topic, "acme", calls("acme", 0, 40)...)
+	s.settle(oracle.Proved, "--batch.rows", "10", "--batch.strict")
+	for _, n := range []int{0, 60, 1000, 5000} {
+		s.store.Add(faults3.Rule{Op: faults3.Get, Key: "00000000000000000001.parquet", Times: faults3.Always, Fault: faults3.Flip(n)})
+		s.verify(oracle.Tampered)
+		s.store.Clear()
+	}
+	for _, fault := range []faults3.Fault{faults3.Short(2000), faults3.Truncate(2000)} {
+		s.store.Add(faults3.Rule{Op: faults3.Get, Key: "00000000000000000001.parquet", Times: faults3.Always, Fault: fault})
+		v, err := oracle.Verify(s.bucket(), s.env)
+		s.must(err)
+		if v.Code == oracle.Proved {
+			t.Errorf("verify is content with a %s", fault.Name)
+		}
+		s.store.Clear()
+	}
+	s.verify(oracle.Proved)
+}
+
+// A store that asks to be spared for longer than any budget of retries gets
+// what it asks for, and loses nothing.
+func TestSlowDown(t *testing.T) {
+	last := 15 * time.Second
+	if os.Getenv("IT_LONG") != "" {
+		last = 90 * time.Second
+	}
+	s := newStage(t, faults3.Options{}, topic)
+	s.start()
+	s.produce(topic, "acme", calls("acme", 0, 10)...)
+	s.drain()
+	s.store.Add(faults3.Rule{Op: faults3.Put, Times: faults3.Always, Fault: faults3.SlowDown()})
+	end := s.watch(topic)
+	begin := time.Now()
+	for i := 0; time.Since(begin) < last; i++ {
+		if i < 39 {
+			s.produce(topic, "acme", calls("acme", 10+10*i, 10)...)
+		}
+		time.Sleep(last / 40)
+		s.must(s.alive())
+	}
+	if n, most := s.store.Fired(), int(5*last.Seconds()); n < 3 || n > most {
+		t.Errorf("%d tries in %v, want 3 to %d", n, last, most)
+	} else {
+		t.Logf("%d tries in %v", n, last)
+	}
+	s.store.Clear()
+	wellAgain := time.Now()
+	s.drain()
+	if took := time.Since(wellAgain); took > time.Minute {
+		t.Errorf("took %v to go on", took)
+	}
+	end()
+	s.stop()
+	a := s.check(oracle.Proved)
+	s.wantRows(a, `select count(*), count(distinct kafka_offset) from {rows}`, []any{"400", "400"})
+}
+
+// A listing comes in pages. Whoever reads one of them sees part of an archive.
+func TestListingsOverPages(t *testing.T) {
+	s := newStage(t, faults3.Options{PageSize: 2}, topic)
+	s.produce(topic, "acme", calls("acme", 0, 800)...)
+	s.settle(oracle.Proved, "--batch.rows", "32", "--batch.strict")
+	s.produce(topic, "acme", calls("acme", 800, 64)...)
+	a := s.settle(oracle.Proved, "--batch.rows", "32", "--batch.strict")
+	if n := len(s.store.Keys("log/")); n < 27 {
+		t.Fatalf("%d segments, too few for the test", n)
+	}
+	s.wantRows(a, `select count(*), count(distinct kafka_offset), max(seq) from {rows}`, []any{"864", "864", "863"})
+	if v := s.verify(oracle.Proved); !strings.Contains(v.Stdout, "864") {
+		t.Errorf("verify does not say that it saw %d rows: %s", 864, v.Stdout)
+	}
+}

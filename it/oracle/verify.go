@@ -1,0 +1,43 @@
+//go:build it
+
+package oracle
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+
+	"github.com/ledgerlake/ledgerlake/it/parts"
+)
+
+// The exit codes of ledgerlake-verify. Source: docs/format.md, section 7.
+const (
+	Proved   = 0
+	Tampered = 1
+	CannotDo = 2
+	LessThan = 3 // less than asked for was proved
+	LookAt   = 4 // proved, with something to look at
+)
+
+// A Verdict is what ledgerlake-verify said.
+type Verdict struct {
+	Code   int
+	Stdout string
+	Stderr string
+}
+
+// Verify runs ledgerlake-verify on a bucket URL or a folder. env is added to
+// the environment.
+func Verify(target string, env []string, args ...string) (Verdict, error) {
+	cmd := exec.Command(parts.Binary("ledgerlake-verify"), append(args, target)...)
+	cmd.Env = append(os.Environ(), env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return Verdict{}, err
+	}
+	return Verdict{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}, nil
+}
