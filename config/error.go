@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -32,16 +33,15 @@ func (e *Error) Error() string {
 }
 
 // notAllowed is the error of a value that its setting does not take.
-func notAllowed(s Setting, g given) *Error {
-	return &Error{Name: s.Name, Source: g.Source, Fault: shown(s, g) + "want " + s.Value.Allowed}
-}
-
-// shown quotes what was given, unless it is a secret.
-func shown(s Setting, g given) string {
-	if s.Value.secret {
-		return ""
+func notAllowed(s Setting, g given, err error) *Error {
+	want := "want " + s.Value.Allowed
+	if !errors.Is(err, errNotAllowed) {
+		want = err.Error()
 	}
-	return quoteShort(strings.Join(g.Texts, ",")) + " is not allowed: "
+	if s.Value.secret || s.Value.hidden {
+		return &Error{Name: s.Name, Source: g.Source, Fault: want}
+	}
+	return &Error{Name: s.Name, Source: g.Source, Fault: quoteShort(strings.Join(g.Texts, ",")) + " is not allowed: " + want}
 }
 
 // quoteShort quotes a text, or its beginning if it is long.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knadh/koanf/maps"
 	"github.com/knadh/koanf/v2"
 )
 
@@ -21,7 +20,8 @@ func FuzzFile(f *testing.F) {
 	var s Ingest
 	l := loader{merged: koanf.New("."), settings: WithSecretFiles(flatten(s.Sections()))}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		values, err := (&file{path: "l.yaml", body: body, loader: &l}).Read()
+		k := koanf.New(".")
+		err := k.Load(&file{path: "l.yaml", body: body, loader: &l}, nil)
 		if err != nil {
 			var fault *Error
 			if !errors.As(err, &fault) || !strings.Contains(err.Error(), "file l.yaml") || strings.Contains(err.Error(), "\n") {
@@ -29,8 +29,7 @@ func FuzzFile(f *testing.F) {
 			}
 			return
 		}
-		flat, _ := maps.Flatten(values, nil, ".")
-		for name, value := range flat {
+		for name, value := range k.All() {
 			if _, empty := value.(map[string]any); empty {
 				continue
 			}

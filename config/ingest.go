@@ -2,11 +2,13 @@ package config
 
 import (
 	"net"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/ledgerlake/ledgerlake/s3sink"
 )
 
 // Ingest is the settings of ledgerlake-ingest. The zero Ingest has no
@@ -29,7 +31,7 @@ type Ingest struct {
 	ShutdownTimeout time.Duration
 
 	Kafka Kafka
-	S3    S3
+	S3    s3sink.Options // over which the parameters of Bucket go
 	Log   Log
 }
 
@@ -60,22 +62,6 @@ type SASL struct {
 	Password  Secret
 }
 
-// S3 is how the object store is reached. "" leaves a choice to what the bucket
-// URL says, and then to the AWS SDK (its environment, files and roles).
-type S3 struct {
-	Region       string
-	Endpoint     string
-	PathStyle    bool
-	AccessKey    string
-	SecretKey    Secret
-	SessionToken Secret
-	RoleARN      string
-	SSE          string
-	KMSKey       string
-	StorageClass string
-	Checksum     string
-}
-
 // Log is what a command says while it runs.
 type Log struct {
 	Level    string
@@ -89,7 +75,7 @@ type Log struct {
 func (s *Ingest) Sections() []Section {
 	return []Section{
 		{"What is read", s.source()},
-		{"Where it is kept", append(s.bucket(), s.S3.settings()...)},
+		{"Where it is kept", append(s.bucket(), storeSettings(&s.S3)...)},
 		{"What becomes of a record", s.decoding()},
 		{"Batches and memory", s.batching()},
 		{"Connection to Kafka", s.Kafka.settings()},
@@ -120,12 +106,31 @@ func (s *Ingest) source() []Setting {
 }
 
 func (s *Ingest) bucket() []Setting {
+	url := single("URL", "s3://bucket/prefix?setting=value", func(text string) error {
+		_, err := s3sink.ParseURL(text)
+		s.Bucket = text
+		return err
+	})
+	url.hidden = true // someone may have put a secret into it
 	return []Setting{{
-		Name: "bucket", Required: true,
-		Help:  "The archive: s3://BUCKET/PREFIX?endpoint=URL&region=NAME&path-style=true. All but the bucket may be left out.",
-		Value: text(&s.Bucket, "URL", "a URL that begins with s3://", isBucket),
+		Name: "bucket", Required: true, Value: url,
+		Help: "The archive: s3://BUCKET/PREFIX?endpoint=URL&region=NAME. The prefix may be left out; the parameters are the settings that begin with s3., secrets excepted, and go before them.",
 	}}
 }
+
+// storeSettings are the settings of s3sink, under s3.
+func storeSettings(o *s3sink.Options) []Setting {
+	var settings []Setting
+	for _, option := range s3sink.Settings() {
+		v := single("VALUE", option.Doc, func(text string) error { return o.Set(option.Name, text) })
+		v.secret = option.Secret
+		settings = append(settings, Setting{Name: "s3." + option.Name, Help: sentence(option.Doc), Value: v})
+	}
+	return settings
+}
+
+// sentence makes a sentence of a few words.
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
 
 func (s *Ingest) decoding() []Setting {
 	return []Setting{
@@ -180,7 +185,7 @@ func (s *Ingest) batching() []Setting {
 		},
 		{
 			Name: "window", Default: "200000", Help: "Repeats are found among this many records of a partition.",
-			Value: count(&s.Window, 0, 100_000_000),
+			Value: count(&s.Window, 1, 100_000_000),
 		},
 	}
 }
@@ -219,46 +224,6 @@ const (
 	SASLScram256 = "scram-sha-256"
 	SASLScram512 = "scram-sha-512"
 )
-
-func (s *S3) settings() []Setting {
-	return []Setting{
-		{Name: "s3.region", Help: "The bucket's region.", Value: text(&s.Region, "NAME", "the name of a region", notEmpty)},
-		{
-			Name: "s3.endpoint", Help: "The store's address, where it is not AWS.",
-			Value: text(&s.Endpoint, "URL", "a URL that begins with http:// or https://", isEndpoint),
-		},
-		{
-			Name: "s3.path-style", Default: "false", Help: "Name the bucket in the path and not in the host, as most stores but AWS need it.",
-			Value: boolean(&s.PathStyle),
-		},
-		{
-			Name: "s3.access-key", Help: "The id of an access key. Without one, the AWS SDK finds credentials where it always does.",
-			Value: text(&s.AccessKey, "ID", "the id of an access key", notEmpty),
-		},
-		{Name: "s3.secret-key", Help: "The secret of that access key.", Value: secret(&s.SecretKey)},
-		{Name: "s3.session-token", Help: "The session token of temporary credentials.", Value: secret(&s.SessionToken)},
-		{
-			Name: "s3.role-arn", Help: "A role to assume with those credentials.",
-			Value: text(&s.RoleARN, "ARN", "the ARN of a role", notEmpty),
-		},
-		{
-			Name: "s3.sse", Help: "Encryption at rest that each object is written with. Without it, the bucket's default.",
-			Value: oneOf(&s.SSE, "s3", "kms"),
-		},
-		{
-			Name: "s3.kms-key", Help: "The KMS key for that, instead of the account's own.",
-			Value: text(&s.KMSKey, "ID", "the id or ARN of a KMS key", notEmpty),
-		},
-		{
-			Name: "s3.storage-class", Help: "The storage class of each object, such as STANDARD_IA. Without it, the bucket's default.",
-			Value: text(&s.StorageClass, "CLASS", "the name of a storage class", notEmpty),
-		},
-		{
-			Name: "s3.checksum", Help: "The checksum that a write carries.",
-			Value: oneOf(&s.Checksum, "sha256", "crc32", "none"),
-		},
-	}
-}
 
 func (s *Ingest) life() []Setting {
 	l := &s.Log
@@ -302,8 +267,6 @@ func (s *Ingest) Check(origins Origins) error {
 		{k.SASL.Mechanism != "" && k.SASL.User == "", "kafka.sasl.mechanism", "needs kafka.sasl.user"},
 		{k.SASL.Mechanism != "" && k.SASL.Password == Secret{}, "kafka.sasl.mechanism", "needs kafka.sasl.password or kafka.sasl.password-file"},
 		{k.SASL.Mechanism == "" && k.SASL.User != "", "kafka.sasl.user", "has no use without kafka.sasl.mechanism"},
-		{(s.S3.AccessKey == "") != (s.S3.SecretKey == Secret{}), "s3.access-key", "goes with s3.secret-key: want both or none"},
-		{s.S3.KMSKey != "" && s.S3.SSE != "kms", "s3.kms-key", "has no use without s3.sse kms"},
 	} {
 		if rule.broken {
 			return &Error{Name: rule.name, Source: origins[rule.name], Fault: rule.fault}
@@ -326,14 +289,4 @@ func isHostPort(s string) bool {
 	host, port, err := net.SplitHostPort(s)
 	n, number := parseDecimal(port)
 	return err == nil && host != "" && number && n >= 1 && n <= 65535
-}
-
-func isBucket(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && u.Scheme == "s3" && u.Host != ""
-}
-
-func isEndpoint(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }

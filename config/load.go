@@ -74,7 +74,7 @@ func fileOf(s Setting) Setting {
 	return Setting{
 		Name:  s.Name + "-file",
 		Help:  "A file that holds " + s.Name + ", and nothing else.",
-		Value: single("FILE", "the path of a file", notEmpty),
+		Value: text(new(string), "FILE", "the path of a file", notEmpty),
 	}
 }
 
@@ -194,8 +194,8 @@ func (l *loader) apply(all, offered []Setting) (Origins, error) {
 			}
 			continue
 		}
-		if !s.Value.set(g.Texts) {
-			return nil, notAllowed(s, g)
+		if err := s.Value.set(g.Texts); err != nil {
+			return nil, notAllowed(s, g, err)
 		}
 	}
 	return origins, nil

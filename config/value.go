@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,26 +13,35 @@ type Value struct {
 	Type    string // for help: what stands behind the flag, "SIZE"; "" for a switch
 	Allowed string // completes "want …"
 
-	list   bool                      // one text or several
-	secret bool                      // may not be shown, and has no flag
-	set    func(texts []string) bool // false: not allowed, and nothing was set
+	list   bool // one text or several
+	secret bool // may not be shown, and has no flag
+	hidden bool // may not be shown
+	set    func(texts []string) error
 }
 
-// single is a Value of one text.
-func single(kind, allowed string, set func(string) bool) Value {
-	return Value{Type: kind, Allowed: allowed, set: func(texts []string) bool {
-		return len(texts) == 1 && set(texts[0])
+// errNotAllowed: a text is not what Value.Allowed says.
+var errNotAllowed = errors.New("not allowed")
+
+// single is a Value of one text. An error of set other than errNotAllowed says
+// itself what is allowed.
+func single(kind, allowed string, set func(string) error) Value {
+	return Value{Type: kind, Allowed: allowed, set: func(texts []string) error {
+		if len(texts) != 1 {
+			return errNotAllowed
+		}
+		return set(texts[0])
 	}}
 }
 
 // parsed is a Value of one text that parse understands.
 func parsed[T any](p *T, kind, allowed string, parse func(string) (T, bool)) Value {
-	return single(kind, allowed, func(text string) bool {
+	return single(kind, allowed, func(text string) error {
 		v, ok := parse(text)
-		if ok {
-			*p = v
+		if !ok {
+			return errNotAllowed
 		}
-		return ok
+		*p = v
+		return nil
 	})
 }
 
@@ -55,14 +65,14 @@ const None = "none"
 
 // texts is a list of one or more texts that ok takes, none of them twice.
 func texts(p *[]string, kind, allowed string, ok func(string) bool) Value {
-	return Value{Type: kind + ",...", Allowed: "one or more of: " + allowed, list: true, set: func(texts []string) bool {
+	return Value{Type: kind + ",...", Allowed: "one or more of: " + allowed, list: true, set: func(texts []string) error {
 		for i, s := range texts {
 			if !ok(s) || slices.Contains(texts[:i], s) {
-				return false
+				return errNotAllowed
 			}
 		}
 		*p = texts
-		return len(texts) > 0
+		return nil
 	}}
 }
 
@@ -74,12 +84,10 @@ func oneOf(p *string, words ...string) Value {
 
 // oneOfOrNone is one of some words, or the word none for "".
 func oneOfOrNone(p *string, words ...string) Value {
-	v := oneOf(p, append([]string{None}, words...)...)
-	return single(v.Type, v.Allowed, func(s string) bool {
-		ok := v.set([]string{s})
-		*p = strings.TrimPrefix(*p, None)
-		return ok
-	})
+	words = append([]string{None}, words...)
+	v := textOrNone(p, "", "", func(s string) bool { return slices.Contains(words, s) })
+	v.Type, v.Allowed = strings.ToUpper(strings.Join(words, "|")), "one of "+strings.Join(words, ", ")
+	return v
 }
 
 // boolean is true or false. Its flag may stand alone.

@@ -1,0 +1,82 @@
+# make help lists the targets. Everything is built by go itself; tools/go.mod
+# pins the linters.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GOFLAGS_BUILD := -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)"
+FUZZTIME ?= 10s
+
+# The folders of the modules that go.work joins.
+MODULES = $(shell go list -m -f '{{.Dir}}')
+
+TOOL = $$(GOWORK=off go -C tools tool -n $(1))
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+BINARIES := bin/ledgerlake-ingest bin/ledgerlake-verify bin/ledgerlake-devstack
+
+.PHONY: build
+build: $(BINARIES) ## build the binaries into bin/
+
+.PHONY: FORCE
+$(BINARIES): bin/ledgerlake-%: FORCE
+	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $@ ./cmd/$*
+
+.PHONY: test
+test: ## run the tests that need Go alone
+	@for m in $(MODULES); do echo "go -C $$m test ./..."; go -C $$m test ./...; done
+
+.PHONY: vet
+vet: ## run go vet
+	@for m in $(MODULES); do go -C $$m vet ./...; done
+
+.PHONY: lint
+lint: ## run staticcheck (staticcheck.conf) and see that gofumpt would change nothing
+	@for m in $(MODULES); do (cd $$m && $(call TOOL,staticcheck) ./...); done
+	@diff=$$($(call TOOL,gofumpt) -l $$(git ls-files '*.go')); test -z "$$diff" || { echo "make fmt would change: $$diff"; exit 1; }
+
+.PHONY: fmt
+fmt: ## format the code with gofumpt
+	@$(call TOOL,gofumpt) -w $$(git ls-files '*.go')
+
+.PHONY: it
+it: build ## run the tests against Apache Kafka and a separate S3 server
+	it/run.sh
+
+.PHONY: demo
+demo: build ## see all of it in half a minute: produce, ingest, verify, flip a byte
+	bin/ledgerlake-devstack demo
+
+.PHONY: bench
+bench: ## measure decode, stamp, encode, and the whole ingest
+	@go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME (10s)
+	tools/fuzz.sh $(FUZZTIME)
+
+.PHONY: nightly
+nightly: ## run what takes long: the race detector, fuzzing for 5 minutes a target, the long forms of it
+	go test -race ./...
+	tools/fuzz.sh 5m
+	it/run.sh --long
+
+.PHONY: generate
+generate: ## write the golden files and generated docs anew
+	@for p in $$(git grep -lE 'flag\.Bool\("update"' -- '*_test.go' | xargs -n1 dirname | sort -u); do \
+		echo "go -C $$p test -update"; go -C $$p test -update; done
+
+.PHONY: tidy
+tidy: ## tidy all go.mod files
+	@for m in $(MODULES) tools; do GOWORK=off go -C $$m mod tidy; done
+	go work sync
+
+.PHONY: clean
+clean: ## remove what was built, and the demo's data
+	rm -rf bin dist data

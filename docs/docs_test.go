@@ -1,0 +1,139 @@
+// Package docs holds the tests of what is written for people: that links lead
+// somewhere, that the index has every page, and that the list of dependencies
+// is the one in the go.mod files.
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/modfile"
+)
+
+const root = ".."
+
+// walk calls f for each file of the repository that ends with suffix.
+func walk(t *testing.T, suffix string, f func(path string, body []byte)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != root && (slices.Contains([]string{"testdata", "data", "bin"}, d.Name()) || strings.HasPrefix(d.Name(), ".")) {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, suffix) {
+			return nil
+		}
+		body, err := os.ReadFile(path)
+		if err == nil {
+			f(path, body)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// A link between pages leads to a file that is there.
+func TestLinks(t *testing.T) {
+	links := 0
+	walk(t, ".md", func(path string, body []byte) {
+		for _, m := range link.FindAllStringSubmatch(string(body), -1) {
+			target, _, _ := strings.Cut(m[1], "#")
+			if target == "" || strings.Contains(target, "://") {
+				continue
+			}
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), target)); err != nil {
+				t.Errorf("%s: link to %s leads nowhere", path, m[1])
+			}
+		}
+	})
+	if links < 10 {
+		t.Errorf("found %d links; the pattern must be wrong", links)
+	}
+}
+
+// Every page in docs stands in the index, docs/README.md.
+func TestIndex(t *testing.T) {
+	index, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decisions, err := filepath.Glob("decisions/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, decisions...) {
+		if page != "README.md" && !strings.Contains(string(index), "]("+filepath.ToSlash(page)+")") {
+			t.Errorf("docs/README.md does not list %s", page)
+		}
+	}
+}
+
+// allowed are the licences that a dependency may have.
+var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "MIT and Apache-2.0"}
+
+// docs/dependencies.md has one line for each module that a go.mod file of ours
+// requires directly, or names as a tool, with its version and a licence that
+// may be used; and no other line.
+func TestDependencies(t *testing.T) {
+	page, err := os.ReadFile("dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]string{} // module and version -> licence
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^ |]+) \\| ([^|]+) \\|").FindAllStringSubmatch(string(page), -1) {
+		listed[m[1]+" "+m[2]] = m[3]
+		if !slices.Contains(allowed, m[3]) {
+			t.Errorf("%s: licence %s is not one of %v", m[1], m[3], allowed)
+		}
+	}
+	required := required(t)
+	for module := range required {
+		if _, ok := listed[module]; !ok {
+			t.Errorf("docs/dependencies.md does not list %s", module)
+		}
+	}
+	for module := range listed {
+		if !required[module] {
+			t.Errorf("docs/dependencies.md lists %s, which no go.mod requires directly", module)
+		}
+	}
+}
+
+// required returns the direct requirements of all modules of ours, and the
+// modules of tools, as "path version".
+func required(t *testing.T) map[string]bool {
+	t.Helper()
+	modules := map[string]bool{}
+	walk(t, "go.mod", func(path string, body []byte) {
+		f, err := modfile.Parse(path, body, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range f.Require {
+			ours := strings.HasPrefix(r.Mod.Path, "github.com/ledgerlake/")
+			tool := slices.ContainsFunc(f.Tool, func(tool *modfile.Tool) bool {
+				return tool.Path == r.Mod.Path || strings.HasPrefix(tool.Path, r.Mod.Path+"/")
+			})
+			if !ours && (!r.Indirect || tool) {
+				modules[r.Mod.Path+" "+r.Mod.Version] = true
+			}
+		}
+	})
+	return modules
+}
