@@ -1,6 +1,22 @@
 package audit
 
-import "time"
+import (
+	"sync"
+	"time"
+)
+
+// The limits of a record. Beyond them it is a reject: too_large, too_deep.
+const (
+	MaxValueBytes = 16 << 20 // of the value; and, apart from it, of key and headers together
+	MaxDepth      = 64       // objects and arrays within each other
+)
+
+// The headers that a decoder reads. They do not come back in ext.
+const (
+	HeaderTenant        = "tenant"
+	HeaderKind          = "ledgerlake-kind"
+	HeaderRetainPrompts = "ledgerlake-retain-prompts"
+)
 
 // A Message is one Kafka record as it was delivered.
 type Message struct {
@@ -19,9 +35,10 @@ type MessageHeader struct {
 	Value []byte // nil is null
 }
 
-// A Decoder turns messages into records. Its fields are settings; the zero
-// Decoder reads a data topic and keeps no prompts. It may be used by several
-// goroutines at once.
+// A Decoder turns messages into records. Its fields are settings, which do not
+// change after the first Decode; the zero Decoder reads a data topic and keeps
+// no prompts. It may be used by several goroutines at once, and is not to be
+// copied.
 type Decoder struct {
 	// Control is true for the control topic: only there are control kinds
 	// welcome, and only they.
@@ -31,11 +48,56 @@ type Decoder struct {
 	KeyIsTenant bool
 	// RetainPrompts says whether the text of a tenant's prompts is kept. nil
 	// keeps none. The header ledgerlake-retain-prompts overrides it for one
-	// record.
+	// record: "true" keeps, all else does not.
 	RetainPrompts func(tenant string) bool
-	// PromptPaths lists the members that hold prompt text. nil means
-	// [DefaultPromptPaths].
+	// PromptPaths lists the members that hold prompt text, as
+	// [CheckPromptPaths] says. nil means [DefaultPromptPaths]; an empty list
+	// leaves all text where it is.
 	PromptPaths []string
+
+	compile sync.Once
+	prompts *promptNode
+}
+
+// Decode fills dst from a message and returns nil, or says why the message
+// cannot be archived as it is; dst is then its row of kind rejected, complete
+// but for the stamping. It never panics, whatever the bytes.
+//
+// Seq, ArchivedAt, TopicID and Epoch stay null: they are the stamping side's.
+// dst shares memory with m, which must not change any more.
+func (d *Decoder) Decode(dst *Record, m *Message) *Reject {
+	w := workspaces.Get().(*workspace)
+	defer w.release()
+	w.d, w.m, w.dst, w.promptRoot = d, m, dst, d.promptRoot()
+	dst.arrive(m)
+	w.decode()
+	if w.reject != nil {
+		dst.becomeRejected(m, w.reject)
+	}
+	return w.reject
+}
+
+func (d *Decoder) promptRoot() *promptNode {
+	d.compile.Do(func() {
+		paths := d.PromptPaths
+		if paths == nil {
+			paths = DefaultPromptPaths
+		}
+		d.prompts = compilePrompts(paths)
+	})
+	return d.prompts
+}
+
+// arrive empties a record and fills in what Kafka says of a message.
+func (r *Record) arrive(m *Message) {
+	*r = Record{}
+	r.TenantID = Str(TenantUnattributed)
+	r.Topic = Str(m.Topic)
+	r.Partition = I64(int64(m.Partition))
+	r.KafkaOffset = I64(m.Offset)
+	if micros, ok := microsOfMillis(m.Timestamp.UnixMilli()); ok {
+		r.KafkaTimestamp = I64(micros)
+	}
 }
 
 // A Reject says why a message could not be archived as it is.

@@ -59,3 +59,59 @@ const (
 	ReasonTooLarge       Reason = "too_large"
 	ReasonConflict       Reason = "conflict"
 )
+
+// A kindClass says who brings rows of a kind.
+type kindClass int
+
+const (
+	fromProducers kindClass = iota
+	fromIngest
+	fromControl
+)
+
+var kindClasses = map[string]kindClass{
+	KindCall: fromProducers, KindDecision: fromProducers, KindLLMRequest: fromProducers, KindLLMResponse: fromProducers,
+	KindToolCall: fromProducers, KindWorldMutation: fromProducers, KindPolicyDecision: fromProducers,
+	KindSourceChainReset: fromProducers, KindSourceRotation: fromProducers, KindQueueDropped: fromProducers,
+
+	KindRejected: fromIngest, KindGap: fromIngest, KindChainReset: fromIngest,
+
+	KindRedaction: fromControl, KindRedactionCancelled: fromControl, KindErasureDone: fromControl,
+	KindRetentionCut: fromControl, KindLegalHold: fromControl,
+}
+
+// kindSpellings are the names of kinds that are not the kind itself.
+var kindSpellings = map[string]string{
+	"LlmRequest":     KindLLMRequest,
+	"LlmResponse":    KindLLMResponse,
+	"ToolCall":       KindToolCall,
+	"WorldMutation":  KindWorldMutation,
+	"PolicyDecision": KindPolicyDecision,
+	"ChainReset":     KindSourceChainReset,
+	"RotationMarker": KindSourceRotation,
+	"RotationAnchor": KindSourceRotation,
+	"QueueDropped":   KindQueueDropped,
+}
+
+// ParseKind returns the kind that a producer's spelling names: the kind itself,
+// or the name that interaction logs use. Spellings match exactly.
+func ParseKind(spelling string) (kind string, ok bool) {
+	if k, ok := kindSpellings[spelling]; ok {
+		return k, true
+	}
+	_, ok = kindClasses[spelling]
+	return spelling, ok
+}
+
+// IsControlKind says whether only the control topic can bring rows of a kind.
+func IsControlKind(kind string) bool {
+	class, ok := kindClasses[kind]
+	return ok && class == fromControl
+}
+
+// IsMadeKind says whether rows of a kind are made by ingest, never by a
+// producer.
+func IsMadeKind(kind string) bool {
+	class, ok := kindClasses[kind]
+	return ok && class == fromIngest
+}
