@@ -5,6 +5,7 @@ package it
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -54,22 +55,14 @@ func (s *stream) finish(t *testing.T, ingest *parts.Process) {
 // requireAll requires that the archive verifies and holds what was sent.
 func (s *stream) requireAll(t *testing.T, sent *truth) {
 	t.Helper()
-	v, err := oracle.Verify(s.url(), s.env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v.Code != oracle.Proved {
-		t.Errorf("verify: exit %d: %s%s", v.Code, v.Stdout, v.Stderr)
-	}
+	s.requireProved(t, sent)
 	got := s.tally(t)
 	if got.sent != sent.sent || got.rows != sent.rows || got.rejects != sent.rejects || got.repeats != sent.repeats {
 		t.Errorf("sent %d: %d rows + %d rejects + %d repeats; archived %d: %d rows + %d rejects + %d duplicates",
 			sent.sent, sent.rows, sent.rejects, sent.repeats, got.sent, got.rows, got.rejects, got.repeats)
 	}
-	for reason, n := range sent.reasons {
-		if got.reasons[reason] != n {
-			t.Errorf("%d rejects of reason %s, want %d", got.reasons[reason], reason, n)
-		}
+	if !maps.Equal(got.reasons, sent.reasons) {
+		t.Errorf("rejects %v, want %v", got.reasons, sent.reasons)
 	}
 	for tenant, want := range sent.tenants {
 		if got.tenants[tenant] != want {
@@ -78,6 +71,29 @@ func (s *stream) requireAll(t *testing.T, sent *truth) {
 	}
 	if len(got.tenants) != len(sent.tenants) {
 		t.Errorf("%d tenants, want %d", len(got.tenants), len(sent.tenants))
+	}
+}
+
+// requireProved requires that verify is content, and counts what was sent.
+func (s *stream) requireProved(t *testing.T, sent *truth) {
+	t.Helper()
+	v, err := oracle.Verify(s.url(), s.env, "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Code != oracle.Proved {
+		t.Errorf("verify: exit %d: %s%s", v.Code, v.Stdout, v.Stderr)
+	}
+	report, err := v.Report()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := report.Totals
+	if got.Rows != sent.rows+sent.rejects || got.Duplicates != sent.repeats || got.Made != 0 {
+		t.Errorf("verify counts %+v, sent %d rows, %d rejects, %d repeats", got, sent.rows, sent.rejects, sent.repeats)
+	}
+	if !maps.Equal(got.Rejects, sent.reasons) {
+		t.Errorf("verify counts rejects %v, sent %v", got.Rejects, sent.reasons)
 	}
 }
 

@@ -4,7 +4,9 @@ package oracle
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 
@@ -25,6 +27,28 @@ type Verdict struct {
 	Code   int
 	Stdout string
 	Stderr string
+}
+
+// A Report is what verify --json prints, as far as tests ask.
+type Report struct {
+	Exit   int
+	Totals struct {
+		Segments, Rows, Made, Duplicates int64
+		Rejects                          map[string]int64 // rows, by reason
+	}
+	Faults []struct {
+		Key    string
+		Tenant string
+		Seq    *int64
+	}
+}
+
+// Report reads the output of verify --json.
+func (v Verdict) Report() (r Report, err error) {
+	if err := json.Unmarshal([]byte(v.Stdout), &r); err != nil {
+		return r, fmt.Errorf("verify --json prints no report: %w: %s%s", err, v.Stdout, v.Stderr)
+	}
+	return r, nil
 }
 
 // Verify runs ledgerlake-verify on a bucket URL or a folder. env is added to
