@@ -76,6 +76,16 @@ func TestHasherKeepsNothingOfARow(t *testing.T) {
 	}
 }
 
+// Whatever a row was before, stamped it is live.
+func TestStampMakesALiveRow(t *testing.T) {
+	for _, row := range []*Row{partlyErasedRow(), erasedRow(), hardErasedRow()} {
+		NewHasher(nil).Stamp(row, somePrev, someSalt)
+		if state, err := StateOf(row); err != nil || state != Live {
+			t.Errorf("%s, %v", state, err)
+		}
+	}
+}
+
 // A slot that is null is not an empty one, for user_id and columns alike.
 func TestNullIsNotEmpty(t *testing.T) {
 	h := NewHasher(nil)

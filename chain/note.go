@@ -84,7 +84,7 @@ func ParseCheckpointText(text string) (origin string, size int64, root Hash, err
 	if err != nil || size < 0 {
 		return "", 0, Hash{}, fmt.Errorf("%w: size", ErrCheckpoint)
 	}
-	digest, err := base64.StdEncoding.Strict().DecodeString(lines[2])
+	digest, err := base64.StdEncoding.DecodeString(lines[2])
 	if err != nil || len(digest) != len(root) {
 		return "", 0, Hash{}, fmt.Errorf("%w: root", ErrCheckpoint)
 	}

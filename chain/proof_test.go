@@ -40,6 +40,10 @@ func TestInclusionProofsProveNothingElse(t *testing.T) {
 			}
 		}
 	}
+	two := treeOf(rows[:2]).Root()
+	if err := CheckInclusion(two, 1, 0, rows[1], []Hash{LeafHash(rows[0])}); !errors.Is(err, ErrProof) {
+		t.Errorf("a row of a larger tree, said to be the only one: %v", err)
+	}
 	if err := CheckInclusion(Hash{}, 0, 0, Hash{}, nil); !errors.Is(err, ErrProof) {
 		t.Errorf("a row of the empty tree: %v", err)
 	}
@@ -59,6 +63,9 @@ func TestConsistencyProofsProveNothingElse(t *testing.T) {
 			}
 			refuse("another old root", from, to, otherSum, newer, good)
 			refuse("another new root", from, to, older, otherSum, good)
+			if len(good) > 0 {
+				refuse("no proof", from, to, older, newer, nil)
+			}
 			refuse("negative", -1, to, older, newer, good)
 			refuse("one hash more", from, to, older, newer, append(slices.Clone(good), Hash{}))
 			refuse("one hash more in front", from, to, older, newer, append([]Hash{older}, good...))
