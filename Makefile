@@ -38,7 +38,7 @@ vet: ## run go vet
 
 .PHONY: lint
 lint: ## run staticcheck (staticcheck.conf) and see that gofumpt would change nothing
-	@for m in $(MODULES); do (cd $$m && $(call TOOL,staticcheck) ./...); done
+	@staticcheck=$(call TOOL,staticcheck); for m in $(MODULES); do (cd $$m && $$staticcheck ./...); done
 	@diff=$$($(call TOOL,gofumpt) -l $$(git ls-files '*.go')); test -z "$$diff" || { echo "make fmt would change: $$diff"; exit 1; }
 
 .PHONY: fmt
@@ -54,8 +54,9 @@ demo: build ## see all of it in half a minute: produce, ingest, verify, flip a b
 	bin/ledgerlake-devstack demo
 
 .PHONY: bench
-bench: ## measure decode, stamp, encode, and the whole ingest
-	@go test -run '^$$' -bench . -benchmem ./...
+bench: build ## measure decode, stamp, encode, and the whole ingest
+	go test -run '^$$' -bench . -benchmem ./audit ./chain ./parquet
+	bin/ledgerlake-devstack bench
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (10s)

@@ -348,7 +348,7 @@ func TestHelp(t *testing.T) {
 	for _, want := range []string{
 		"\n  --batch.rows COUNT\n        A batch with this many rows becomes a segment. Default: 32.\n",
 		"\n  --key-is-tenant\n        Let a record's",
-		"\n  LEDGERLAKE_S3_SECRET_KEY\n",
+		"\n  LEDGERLAKE_S3_SECRET_KEY  (no flag)\n",
 		"\n  --s3.secret-key-file FILE\n        A file that holds s3.secret-key, and nothing else.\n",
 		"The topics whose records are archived. Required.\n",
 	} {
@@ -358,5 +358,10 @@ func TestHelp(t *testing.T) {
 	}
 	if strings.Contains(help.String(), "--s3.secret-key ") {
 		t.Error("help offers a flag for a secret")
+	}
+	for _, line := range strings.Split(help.String(), "\n") {
+		if len(line) > 8+96 && strings.Contains(strings.TrimSpace(line), " ") {
+			t.Errorf("line of %d bytes: %s", len(line), line)
+		}
 	}
 }

@@ -33,9 +33,8 @@ func (f *flagText) String() string { return strings.Join(f.texts, ",") }
 // Type returns the word that help shows behind the flag.
 func (f *flagText) Type() string { return f.kind }
 
-// flagSet has a flag for each setting that may have one, for --config, and for
-// what extra has.
-func (l *loader) flagSet(offered []Setting, extra *pflag.FlagSet) *pflag.FlagSet {
+// flagSet has a flag for each setting that may have one, and for --config.
+func (l *loader) flagSet(offered []Setting) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.String(FileFlag, "", "")
@@ -51,9 +50,6 @@ func (l *loader) flagSet(offered []Setting, extra *pflag.FlagSet) *pflag.FlagSet
 		if s.Value.Type == "" {
 			flag.NoOptDefVal = "true"
 		}
-	}
-	if extra != nil {
-		flags.AddFlagSet(extra)
 	}
 	return flags
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io"
+	"strings"
 )
 
 // WriteHelp writes the flags of all settings, section by section, in the form
@@ -11,7 +12,10 @@ func WriteHelp(w io.Writer, sections []Section) {
 	for _, section := range sections {
 		_, _ = fmt.Fprintf(w, "%s:\n", section.Title)
 		for _, s := range WithSecretFiles(section.Settings) {
-			_, _ = fmt.Fprintf(w, "  %s\n        %s\n", helpHead(s), helpText(s))
+			_, _ = fmt.Fprintf(w, "  %s\n", helpHead(s))
+			for _, line := range wrap(helpText(s), helpWidth) {
+				_, _ = fmt.Fprintf(w, "        %s\n", line)
+			}
 		}
 		_, _ = fmt.Fprintln(w)
 	}
@@ -21,11 +25,31 @@ func WriteHelp(w io.Writer, sections []Section) {
 func helpHead(s Setting) string {
 	switch {
 	case s.Value.secret:
-		return s.Env()
+		return s.Env() + "  (no flag)"
 	case s.Value.Type == "":
 		return s.Flag()
 	}
 	return s.Flag() + " " + s.Value.Type
+}
+
+// helpWidth is how many bytes a line of help has at most, indent aside.
+const helpWidth = 96
+
+// wrap breaks a text into lines of at most width bytes, between words.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) <= width:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
 }
 
 func helpText(s Setting) string {

@@ -114,7 +114,7 @@ func (s *Ingest) bucket() []Setting {
 	url.hidden = true // someone may have put a secret into it
 	return []Setting{{
 		Name: "bucket", Required: true, Value: url,
-		Help: "The archive: s3://BUCKET/PREFIX?endpoint=URL&region=NAME. The prefix may be left out; the parameters are the settings that begin with s3., secrets excepted, and go before them.",
+		Help: "The archive: s3://BUCKET/PREFIX?endpoint=URL&region=NAME. The prefix may be left out. The parameters are the settings that begin with s3. (secrets excepted), and win over them.",
 	}}
 }
 

@@ -24,9 +24,6 @@ const FileFlag = "config"
 type Input struct {
 	Args    []string // what follows the command's name
 	Environ []string // "NAME=value", as os.Environ returns it
-	Extra   *pflag.FlagSet
-	// Extra has the flags of one command that are no settings, such as --json.
-	// nil is none.
 }
 
 // Origins says where the values of settings came from: "flag --batch.rows",
@@ -46,7 +43,7 @@ type given struct {
 // them. It returns [ErrHelp], or an [*Error] for the first fault that it meets.
 func Load(all, offered []Section, in Input) (Origins, error) {
 	l := loader{merged: koanf.New("."), settings: WithSecretFiles(flatten(all))}
-	flags := l.flagSet(flatten(offered), in.Extra)
+	flags := l.flagSet(flatten(offered))
 	if err := l.parse(flags, in.Args); err != nil {
 		return nil, err
 	}
@@ -250,7 +247,7 @@ func (l *loader) loadFlags(flags *pflag.FlagSet) error {
 	return l.merged.Load(posflag.ProviderWithFlag(flags, ".", nil, func(f *pflag.Flag) (string, any) {
 		s, ok := l.find(f.Name)
 		if !ok {
-			return "", nil // --config and the command's own
+			return "", nil // --config
 		}
 		return s.Name, given{f.Value.(*flagText).texts, "flag " + s.Flag()}
 	}), nil)

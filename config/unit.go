@@ -17,8 +17,15 @@ type byteUnit struct {
 
 // byteUnits are in the order in which FormatBytes tries them.
 var byteUnits = []byteUnit{
-	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
-	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
+	{"TiB", 1 << 40},
+	{"GiB", 1 << 30},
+	{"MiB", 1 << 20},
+	{"KiB", 1 << 10},
+	{"TB", 1e12},
+	{"GB", 1e9},
+	{"MB", 1e6},
+	{"kB", 1e3},
+	{"B", 1},
 }
 
 // ParseBytes returns the number of bytes that a text such as 256MiB, 8MB or

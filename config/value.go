@@ -78,7 +78,7 @@ func texts(p *[]string, kind, allowed string, ok func(string) bool) Value {
 
 // oneOf is one of some words.
 func oneOf(p *string, words ...string) Value {
-	return text(p, strings.ToUpper(strings.Join(words, "|")), "one of "+strings.Join(words, ", "),
+	return text(p, strings.Join(words, "|"), "one of "+strings.Join(words, ", "),
 		func(s string) bool { return slices.Contains(words, s) })
 }
 
@@ -86,7 +86,7 @@ func oneOf(p *string, words ...string) Value {
 func oneOfOrNone(p *string, words ...string) Value {
 	words = append([]string{None}, words...)
 	v := textOrNone(p, "", "", func(s string) bool { return slices.Contains(words, s) })
-	v.Type, v.Allowed = strings.ToUpper(strings.Join(words, "|")), "one of "+strings.Join(words, ", ")
+	v.Type, v.Allowed = strings.Join(words, "|"), "one of "+strings.Join(words, ", ")
 	return v
 }
 

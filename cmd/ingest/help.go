@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/ledgerlake/ledgerlake/config"
+)
+
+const helpText = `ledgerlake-ingest archives Kafka topics as hash-chained Parquet files in an S3 bucket.
+
+  ledgerlake-ingest run        read topics and write segments, until it is told to stop
+  ledgerlake-ingest doctor     probe a bucket: is it safe to keep an archive in?
+  ledgerlake-ingest versions   print what is known of the versions of AuditableCall
+
+Each command has a --help of its own. --version prints the version.
+
+Exit codes:
+  0  done, or stopped cleanly
+  1  failed; the last line of stderr says why
+  2  bad configuration: nothing was done; the line names the setting, where it was set, and what is allowed
+`
+
+const runHelp = `ledgerlake-ingest run reads Kafka topics and writes each record, once, as a row of a hash chain in Parquet files.
+
+Only --topics and --bucket are needed. With a Kafka and an S3-compatible store on a laptop:
+
+  export AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...
+  ledgerlake-ingest run --topics audit.calls --brokers 127.0.0.1:9092 \
+    --bucket 's3://audit?endpoint=http://127.0.0.1:9000' --log-format console
+
+(ledgerlake-devstack up brings both up, and prints the command with its own addresses.) Then, from the bucket alone:
+
+  ledgerlake-verify 's3://audit?endpoint=http://127.0.0.1:9000'
+
+It may be killed at any time: it goes on where the newest segment in the bucket ends, whatever Kafka's group offset
+says. SIGTERM or SIGINT stops it cleanly within --shutdown-timeout; a second one ends it at once. Run several with one
+--group to share the partitions.
+
+Any setting can also stand in a YAML file (--config FILE: batch: {rows: 64}) or in the environment
+(LEDGERLAKE_BATCH_ROWS=64). Flags go before the environment, that before the file. Secrets have no flag.
+
+Exit codes: 0 stopped cleanly, 1 failed (or stopped cleanly, but a partition had stopped before), 2 bad configuration.
+
+`
+
+const doctorHelp = `ledgerlake-ingest doctor tries on a bucket what an archive relies on, and says in one line each what it found.
+
+  ledgerlake-ingest doctor --bucket 's3://audit?endpoint=http://127.0.0.1:9000'
+
+It writes a few small objects under probe/ and deletes them. The settings are those of run; a YAML file
+for run (--config FILE) serves as well.
+
+Exit codes: 0 safe, 1 not safe or not to be reached, 2 bad configuration.
+
+`
+
+const versionsHelp = `ledgerlake-ingest versions prints what is known of each version of AuditableCall: when it landed, why, what it added.
+What nobody wrote down is a dash, and absent from JSON. Records of any version are archived whole, also of later ones.
+
+  --json
+        Print it as a JSON array.
+`
+
+// writeHelp writes a command's text and its flags.
+func writeHelp(w io.Writer, text string, sections []config.Section) error {
+	if _, err := io.WriteString(w, text); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(w, "Settings:\n\n  --config FILE\n        A YAML file of settings. In the environment: LEDGERLAKE_CONFIG.\n\n"); err != nil {
+		return err
+	}
+	config.WriteHelp(w, sections)
+	return nil
+}

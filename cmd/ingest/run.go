@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/zap"
+
+	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/pipeline"
+	"github.com/ledgerlake/ledgerlake/s3sink"
+)
+
+// ingest is the command run: it archives until ctx is done.
+func ingest(ctx context.Context, in invocation) error {
+	var s config.Ingest
+	all := s.Sections()
+	origins, err := config.Load(all, all, config.Input{Args: in.args, Environ: in.environ})
+	if errors.Is(err, config.ErrHelp) {
+		return writeHelp(in.stdout, runHelp, all)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.Check(origins); err != nil {
+		return err
+	}
+	client, err := connection(&s, origins)
+	if err != nil {
+		return err
+	}
+	bucket, err := openBucket(ctx, &s)
+	if err != nil {
+		return err
+	}
+	log := newLogger(in.stderr, s.Log)
+	if err := examine(ctx, log, bucket); err != nil {
+		return err
+	}
+	client = append(client, kgo.WithLogger(clientLog{sampled(log).Sugar()}))
+	return archiveUntilDone(ctx, log, &s, pipelineSettings(&s, bucket, client))
+}
+
+// openBucket opens the bucket. All that can be wrong is a setting, because no
+// request is made.
+func openBucket(ctx context.Context, s *config.Ingest) (*s3sink.Bucket, error) {
+	bucket, err := s3sink.Open(ctx, s.Bucket, s.S3)
+	if err != nil {
+		return nil, &config.Error{Name: "s3", Fault: err.Error()}
+	}
+	return bucket, nil
+}
+
+func pipelineSettings(s *config.Ingest, bucket *s3sink.Bucket, client []kgo.Opt) pipeline.Settings {
+	return pipeline.Settings{
+		Archive:         bucket,
+		Client:          client,
+		Topics:          s.Topics,
+		ControlTopic:    s.ControlTopic,
+		Group:           s.Group,
+		Batch:           pipeline.Batch(s.Batch),
+		Memory:          s.Memory,
+		Window:          s.Window,
+		DLQTopic:        s.DLQTopic,
+		KeyIsTenant:     s.KeyIsTenant,
+		RetainPrompts:   s.RetainPrompts,
+		PromptPaths:     s.PromptPaths,
+		ShutdownTimeout: s.ShutdownTimeout,
+		Version:         version,
+	}
+}
+
+// archiveUntilDone runs the pipeline and says how it begins, goes and ends.
+func archiveUntilDone(ctx context.Context, log *zap.Logger, s *config.Ingest, p pipeline.Settings) error {
+	log.Info("ingest starts", zap.String("version", version), zap.String("bucket", p.Archive.(*s3sink.Bucket).String()),
+		zap.Strings("brokers", s.Brokers), zap.Strings("topics", s.Topics), zap.String("group", s.Group))
+	defer context.AfterFunc(ctx, func() { log.Info("stopping", zap.Duration("within", s.ShutdownTimeout)) })()
+
+	r := newReport(log, s.Log.Tenants)
+	reporting, stop := context.WithCancel(context.Background())
+	defer stop()
+	go r.progress(reporting, s.Log.Progress)
+	err := pipeline.Run(ctx, p, r.events())
+	log.Info("ingest ends", append(r.total(), zap.Bool("clean", err == nil))...)
+	return err
+}
