@@ -196,8 +196,23 @@ func TestFrontierFitsItsSize(t *testing.T) {
 		hashes int
 		fits   bool
 	}{
-		{0, 0, true}, {1, 1, true}, {2, 1, true}, {3, 2, true}, {7, 3, true}, {8, 1, true}, {1<<62 - 1, 62, true}, {1<<63 - 1, 63, true},
-		{0, 1, false}, {1, 0, false}, {1, 2, false}, {2, 2, false}, {3, 1, false}, {8, 4, false}, {-1, 64, false}, {-1, 0, false}, {-8, 61, false},
+		{0, 0, true},
+		{1, 1, true},
+		{2, 1, true},
+		{3, 2, true},
+		{7, 3, true},
+		{8, 1, true},
+		{1<<62 - 1, 62, true},
+		{1<<63 - 1, 63, true},
+		{0, 1, false},
+		{1, 0, false},
+		{1, 2, false},
+		{2, 2, false},
+		{3, 1, false},
+		{8, 4, false},
+		{-1, 64, false},
+		{-1, 0, false},
+		{-8, 61, false},
 	} {
 		tree := Tree{Size: c.size, Frontier: make([]Hash, c.hashes)}
 		err := CheckFrontier(tree.Size, tree.Frontier)

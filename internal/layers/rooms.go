@@ -1,0 +1,139 @@
+package layers
+
+import "slices"
+
+// Drivers, by what they drive.
+const (
+	kfake     = "github.com/twmb/franz-go/pkg/kfake"
+	aws       = "github.com/aws/aws-sdk-go-v2"
+	smithy    = "github.com/aws/smithy-go"
+	parquetGo = "github.com/parquet-go/parquet-go"
+	zstd      = "github.com/klauspost/compress"
+	ulid      = "github.com/oklog/ulid/v2"
+	sync      = "golang.org/x/sync"
+	pflag     = "github.com/spf13/pflag"
+	zap       = "go.uber.org/zap"
+)
+
+// kafka is franz-go without kfake, the embedded broker.
+var kafka = []string{
+	"github.com/twmb/franz-go/pkg/kgo", "github.com/twmb/franz-go/pkg/kadm", "github.com/twmb/franz-go/pkg/kerr",
+	"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/sasl", "github.com/twmb/franz-go/plugin",
+}
+
+// talking are the packages that only a process as a whole may use: engines
+// report through values, and get their settings as values.
+var talking = []string{"log", "log/slog", "flag", "expvar", "os/signal"}
+
+// impure are the packages by which equal inputs could give different bytes.
+var impure = append([]string{"time", "os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...)
+
+// Rooms is the table, lowest first. ARCHITECTURE.md draws it.
+var Rooms = []Room{
+	{
+		Folder: "audit", Never: talking,
+		Drivers: []string{ulid},
+	},
+	{
+		Folder: "chain", Never: impure,
+		Imports:     []string{"audit"},
+		TestDrivers: []string{"golang.org/x/mod/sumdb", "github.com/transparency-dev/merkle"},
+	},
+	{
+		Folder: "redact", Never: talking,
+		Imports: []string{"audit", "chain"},
+		Drivers: []string{"golang.org/x/text"},
+	},
+	{
+		Folder: "parquet", Never: talking,
+		Imports: []string{"audit", "chain"},
+		Drivers: []string{parquetGo, zstd}, // parquet-go compresses by the same zstd
+	},
+	{
+		Folder: "archive", Never: talking,
+		Imports:     []string{"audit", "chain", "parquet"},
+		Drivers:     []string{"golang.org/x/mod/sumdb/note", sync},
+		TestImports: []string{"archive/archivetest"},
+	},
+	{
+		// What every Bucket must do.
+		Folder: "archive/archivetest", TestOnly: true,
+		Imports: []string{"archive", "chain"},
+	},
+	{
+		Folder: "s3sink", Never: talking,
+		Imports:     []string{"archive"},
+		Drivers:     []string{aws, smithy},
+		TestImports: []string{"archive/archivetest"},
+	},
+	{
+		Folder: "proof", Never: talking,
+		Imports:     []string{"audit", "chain", "parquet", "archive"},
+		TestImports: []string{"proof/prooftest"},
+	},
+	{
+		// Archives that are built, and damaged, by hand.
+		Folder: "proof/prooftest", TestOnly: true,
+		Imports: []string{"audit", "chain", "parquet", "archive", "proof"},
+	},
+	{
+		Folder: "pipeline", Never: talking,
+		Imports:     []string{"audit", "chain", "parquet", "archive", "redact"},
+		Drivers:     slices.Concat(kafka, []string{ulid, sync}),
+		TestDrivers: []string{kfake},
+		TestImports: []string{"proof", "archive/archivetest", "internal/workload"},
+	},
+	{
+		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
+		Imports: []string{"s3sink", "pipeline"}, // whose settings it fills
+		Drivers: []string{"github.com/knadh/koanf", pflag, "go.yaml.in/yaml/v3"},
+	},
+	{
+		// Plausible records to try all of it with.
+		Folder: "internal/workload", Never: talking,
+		TestImports: []string{"audit"},
+	},
+	{
+		// The embedded Kafka and S3. It knows none of the engines.
+		Folder: "internal/devstack", Never: talking,
+		Imports:     []string{"archive"},
+		Drivers:     []string{kfake, "github.com/versity/versitygw", "github.com/gofiber/fiber/v3", aws, smithy},
+		TestImports: []string{"audit", "chain", "parquet", "archive/archivetest", "s3sink", "proof", "pipeline", "internal/workload"},
+		TestDrivers: kafka,
+	},
+	{
+		Folder:      "cmd/ingest",
+		Imports:     slices.Concat(product, []string{"config"}),
+		Drivers:     slices.Concat(kafka, []string{zap, pflag}),
+		TestDrivers: []string{kfake},
+	},
+	{
+		Folder:      "cmd/verify",
+		Imports:     slices.Concat(product, []string{"config"}),
+		Drivers:     []string{zap, pflag},
+		TestImports: []string{"proof/prooftest"},
+	},
+	{
+		Folder:      "cmd/devstack",
+		Imports:     slices.Concat(product, []string{"config", "internal/devstack", "internal/workload"}),
+		Drivers:     slices.Concat(kafka, []string{parquetGo, zap, pflag}),
+		TestImports: []string{"proof/prooftest"},
+	},
+	{
+		Folder: "internal/layers",
+	},
+	{
+		// Tests of what is written for people.
+		Folder: "docs", TestOnly: true,
+		TestDrivers: []string{"golang.org/x/mod"},
+	},
+	{
+		// Tests of the whole product, embedded and against real components.
+		Folder: "it", TestOnly: true,
+		Imports: slices.Concat(product, []string{"archive/archivetest", "proof/prooftest", "config", "internal/devstack", "internal/workload"}),
+		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, parquetGo}),
+	},
+}
+
+// product is what a command may put together.
+var product = []string{"audit", "chain", "redact", "parquet", "archive", "s3sink", "proof", "pipeline"}
