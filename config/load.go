@@ -125,22 +125,15 @@ func (l *loader) loadEnvironment(environ []string) error {
 			}
 			i := slices.IndexFunc(l.settings, func(s Setting) bool { return s.Env() == name })
 			if i < 0 {
-				fault = firstError(fault, l.unknownVariable(name))
+				if fault == nil {
+					fault = l.unknownVariable(name)
+				}
 				return "", nil
 			}
 			return l.settings[i].Name, given{l.split(l.settings[i], value), "environment " + name}
 		},
 	}), nil)
 	return errors.Join(fault, err)
-}
-
-// firstError returns the error that comes first in the alphabet, so that of
-// many the same one is shown each time.
-func firstError(a, b error) error {
-	if a == nil || b.Error() < a.Error() {
-		return b
-	}
-	return a
 }
 
 // split cuts the text of a list at its commas.
