@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/s3sink"
 )
 
@@ -146,7 +145,7 @@ func (s *Ingest) decoding() []Setting {
 		},
 		{
 			Name: "prompt-paths", Help: "The members that hold the text of prompts, instead of the usual ones (docs/wire-columns.md).",
-			Value: texts(&s.PromptPaths, "PATH", "a path of member names joined by dots that fills no column or slot", isPromptPath),
+			Value: texts(&s.PromptPaths, "PATH", "a path of member names joined by dots", notEmpty),
 		},
 		{
 			Name: "dlq-topic", Default: None,
@@ -283,8 +282,6 @@ var (
 
 // isTopic takes what Kafka takes as the name of a topic.
 func isTopic(s string) bool { return topicName.MatchString(s) && s != "." && s != ".." && s != None }
-
-func isPromptPath(s string) bool { return audit.CheckPromptPaths([]string{s}) == nil }
 
 func isGroup(s string) bool { return groupName.MatchString(s) }
 

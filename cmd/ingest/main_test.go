@@ -101,6 +101,7 @@ func TestBadUse(t *testing.T) {
 		{"unknown variable", needed, []string{"LEDGERLAKE_BUKCET=x"}, "environment LEDGERLAKE_BUKCET: no such setting; did you mean LEDGERLAKE_BUCKET?"},
 		{"flag of another command", []string{"doctor", "--bucket", "s3://bucket", "--topics", "t"}, nil, "topics (flag --topics): this command has no use for it; --help lists its flags"},
 		{"settings that clash", with("--dlq-topic", "t"), nil, "dlq-topic (flag --dlq-topic): is one of the topics that are read: rejects would come back for ever"},
+		{"a path of prompts that is a column", with("--prompt-paths", "call.model"), nil, `prompt-paths (flag --prompt-paths): bad prompt path: "call.model" fills a column or a slot`},
 		{"bucket URL", []string{"run", "--topics", "t", "--bucket", "s3://bucket?regoin=x"}, nil, `bucket (flag --bucket): bucket URL: no setting is called "regoin"; there are region, endpoint, path-style, access-key, secret-key, session-token, profile, role-arn, external-id, sse, kms-key, storage-class, checksum, timeout, attempts`},
 		{"half of a key", needed, []string{"LEDGERLAKE_S3_ACCESS_KEY=id"}, "s3: settings of bucket: access-key and secret-key go together"},
 		{"no such CA", with("--kafka.tls", "--kafka.ca-file", dir+"/none"), nil, "kafka.ca-file (flag --kafka.ca-file): open " + dir + "/none: no such file or directory"},

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 
+	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 	"github.com/ledgerlake/ledgerlake/s3sink"
@@ -23,7 +24,7 @@ func ingest(ctx context.Context, in invocation) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Check(origins); err != nil {
+	if err := check(&s, origins); err != nil {
 		return err
 	}
 	client, err := connection(&s, origins)
@@ -40,6 +41,14 @@ func ingest(ctx context.Context, in invocation) error {
 	}
 	client = append(client, kgo.WithLogger(clientLog{sampled(log).Sugar()}))
 	return archiveUntilDone(ctx, log, &s, pipelineSettings(&s, bucket, client))
+}
+
+// check finds the faults that no setting shows alone.
+func check(s *config.Ingest, origins config.Origins) error {
+	if err := audit.CheckPromptPaths(s.PromptPaths); err != nil {
+		return &config.Error{Name: "prompt-paths", Source: origins["prompt-paths"], Fault: err.Error()}
+	}
+	return s.Check(origins)
 }
 
 // openBucket opens the bucket. All that can be wrong is a setting, because no
