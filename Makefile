@@ -24,6 +24,10 @@ BINARIES := bin/ledgerlake-ingest bin/ledgerlake-verify bin/ledgerlake-devstack
 .PHONY: build
 build: $(BINARIES) ## build the binaries into bin/
 
+# The product is built from its own go.mod, and not with what other modules of
+# the workspace ask for.
+bin/ledgerlake-ingest bin/ledgerlake-verify: export GOWORK = off
+
 .PHONY: FORCE
 $(BINARIES): bin/ledgerlake-%: FORCE
 	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $@ ./cmd/$*

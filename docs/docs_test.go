@@ -84,6 +84,39 @@ func TestIndex(t *testing.T) {
 	}
 }
 
+var (
+	codeRef = regexp.MustCompile("`([a-z0-9/_]+\\.go):([A-Za-z0-9_]+)`")
+	fileRef = regexp.MustCompile("`((?:[a-z0-9_]+/)+[a-z0-9_]+(?:\\.[a-z]+)?)`")
+)
+
+// ARCHITECTURE.md speaks of files and functions that are there.
+func TestArchitecture(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs := codeRef.FindAllStringSubmatch(string(page), -1)
+	if len(refs) < 10 {
+		t.Errorf("found %d references to functions; the pattern must be wrong", len(refs))
+	}
+	for _, m := range refs {
+		body, err := os.ReadFile(filepath.Join(root, m[1]))
+		if err != nil {
+			t.Errorf("%s: %v", m[0], err)
+			continue
+		}
+		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + m[2] + `[(\[]`).Match(body) {
+			t.Errorf("%s has no function %s", m[1], m[2])
+		}
+	}
+	for _, m := range fileRef.FindAllStringSubmatch(string(page), -1) {
+		_, err := os.Stat(filepath.Join(root, m[1]))
+		if err != nil && m[1] != "testing/synctest" {
+			t.Errorf("%s is not there", m[1])
+		}
+	}
+}
+
 // allowed are the licences that a dependency may have.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "MIT and Apache-2.0"}
 
