@@ -88,16 +88,16 @@ func (d *Decoder) promptRoot() *promptNode {
 	return d.prompts
 }
 
-// arrive empties a record and fills in what Kafka says of a message.
+// arrive empties a record and fills in what Kafka says of a message. A
+// timestamp that readers could not print is brought to the nearest that they
+// can; such a message becomes a reject, whose detail has the true one.
 func (r *Record) arrive(m *Message) {
 	*r = Record{}
 	r.TenantID = Str(TenantUnattributed)
 	r.Topic = Str(m.Topic)
 	r.Partition = I64(int64(m.Partition))
 	r.KafkaOffset = I64(m.Offset)
-	if micros, ok := microsOfMillis(m.Timestamp.UnixMilli()); ok {
-		r.KafkaTimestamp = I64(micros)
-	}
+	r.KafkaTimestamp = I64(nearMicros(m.Timestamp.UnixMilli()))
 }
 
 // A Reject says why a message could not be archived as it is.

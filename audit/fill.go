@@ -232,12 +232,11 @@ func (w *workspace) convertMillis(m *member, path string) (cell, outcome) {
 		w.fail(reason, "%s: not an integral number of milliseconds", path)
 		return cell{}, faulty
 	}
-	micros, ok := microsOfMillis(millis)
-	if reason != "" || !ok {
+	if reason != "" || isFar(millis) {
 		w.fail(ReasonOutOfRange, "%s: outside the years 0001 to 9999", path)
 		return cell{}, faulty
 	}
-	return cell{n: micros, partial: true}, converted
+	return cell{n: millis * 1000, partial: true}, converted
 }
 
 func (w *workspace) convertTime(text, path string) (cell, outcome) {

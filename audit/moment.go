@@ -132,11 +132,12 @@ func (c *clock) offset() int64 {
 	return seconds
 }
 
-// microsOfMillis returns milliseconds since 1970 as microseconds, and false
-// outside the years 0001 to 9999.
-func microsOfMillis(millis int64) (int64, bool) {
-	if millis < minMicros/1000 || millis > maxMicros/1000 {
-		return 0, false
-	}
-	return millis * 1000, true
+// isFar says whether an instant, in milliseconds since 1970, is outside the
+// years 0001 to 9999.
+func isFar(millis int64) bool { return millis < minMicros/1000 || millis > maxMicros/1000 }
+
+// nearMicros returns an instant in microseconds; of one that is far, the
+// nearest that is not.
+func nearMicros(millis int64) int64 {
+	return min(max(millis, minMicros/1000), maxMicros/1000) * 1000
 }

@@ -109,6 +109,9 @@ func signed(magnitude uint64, negative bool) (int64, bool) {
 // 812 for 812.0. It returns wrong_type for a number that is not integral,
 // out_of_range for one outside int64, else "".
 func exactInt(text []byte) (int64, Reason) {
+	if n, ok := shortInt(text); ok {
+		return n, ""
+	}
 	d := parseDecimal(text)
 	n, exact, fits := d.scaled(0)
 	switch {
@@ -118,4 +121,20 @@ func exactInt(text []byte) (int64, Reason) {
 		return 0, ReasonOutOfRange
 	}
 	return n, ""
+}
+
+// shortInt returns the integer of a few digits that text is, and false if it is
+// something else.
+func shortInt(text []byte) (int64, bool) {
+	if len(text) > 18 {
+		return 0, false
+	}
+	n := int64(0)
+	for _, c := range text {
+		if !isDigit(c) {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
 }

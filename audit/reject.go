@@ -43,8 +43,8 @@ func (r *Record) becomeRejected(m *Message, why *Reject) {
 		UserID:  r.UserID,
 		TopicID: r.TopicID, Epoch: r.Epoch,
 	}
-	if !r.KafkaTimestamp.Valid {
-		why.Detail = fmt.Sprintf("%s; the record's own timestamp is %d ms", why.Detail, m.Timestamp.UnixMilli())
+	if millis := m.Timestamp.UnixMilli(); isFar(millis) {
+		why.Detail = fmt.Sprintf("%s; Kafka's timestamp is %d ms", why.Detail, millis)
 	}
 	r.Slots[SlotContext] = rejectContext(m, why)
 	if n := len(m.Value); n <= MaxValueBytes {
@@ -52,8 +52,8 @@ func (r *Record) becomeRejected(m *Message, why *Reject) {
 	}
 }
 
-// rejectContext returns the context of a rejected row. Of key and headers that
-// are too large it keeps nothing; detail says so.
+// rejectContext returns the context of a rejected row. Key and headers that are
+// too large are not in it; detail says so.
 func rejectContext(m *Message, why *Reject) []byte {
 	var o objectText
 	o.name("reason")
@@ -68,21 +68,22 @@ func rejectContext(m *Message, why *Reject) []byte {
 	} else {
 		o.b = fmt.Appendf(o.b, `"%x"`, sha256.Sum256(m.Value))
 	}
-	if envelopeBytes(m) <= MaxValueBytes {
-		o.name("key")
-		o.b = appendBytes(o.b, m.Key)
-		o.name("headers")
-		o.b = appendHeaders(o.b, m.Headers, func(MessageHeader) bool { return true })
+	key, headers := m.Key, m.Headers
+	if envelopeBytes(m) > MaxValueBytes {
+		key, headers = nil, nil
 	}
+	o.name("key")
+	o.b = appendBytes(o.b, key)
+	o.name("headers")
+	o.b = appendHeaders(o.b, headers, func(MessageHeader) bool { return true })
 	return append(o.b, '}')
 }
 
-// GapRow makes dst the row that says: the offsets from (in it) to to (not in
-// it) of a partition are not in the archive, for Kafka no longer had them.
-func GapRow(dst *Record, topic string, partition int32, from, to int64, cause string) {
-	*dst = Record{
-		TenantID: Str(TenantPartition), Topic: Str(topic), Partition: I64(int64(partition)), Kind: Str(KindGap),
-	}
+// Gap makes dst the row that says: the offsets from (in it) to to (not in it) of
+// a partition are not in the archive, for Kafka no longer had them. Topic,
+// partition and all that stamping fills in stay null.
+func Gap(dst *Record, from, to int64, cause string) {
+	*dst = Record{TenantID: Str(TenantPartition), Kind: Str(KindGap)}
 	context := fmt.Appendf(nil, `{"from":%d,"to":%d,"cause":`, from, to)
 	dst.Slots[SlotContext] = append(appendQuoted(context, cause), '}')
 }

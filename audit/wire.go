@@ -215,6 +215,7 @@ const none = -1
 
 // A memberPlan says what a member is for.
 type memberPlan struct {
+	path  string
 	port  int // none, or a column comes by it
 	slot  Slot
 	group bool
@@ -256,19 +257,19 @@ func compile(s shape) *shape {
 // plan returns the plan of the member at a path of one or two names.
 func (s *shape) plan(path string) *memberPlan {
 	name, sub, nested := strings.Cut(path, ".")
-	p := planIn(s.members, name)
+	p := planIn(s.members, name, name)
 	if !nested {
 		return p
 	}
 	if p.subs == nil {
 		p.subs = map[string]*memberPlan{}
 	}
-	return planIn(p.subs, sub)
+	return planIn(p.subs, sub, path)
 }
 
-func planIn(m map[string]*memberPlan, name string) *memberPlan {
+func planIn(m map[string]*memberPlan, name, path string) *memberPlan {
 	if m[name] == nil {
-		m[name] = &memberPlan{port: none, slot: none}
+		m[name] = &memberPlan{path: path, port: none, slot: none}
 	}
 	return m[name]
 }

@@ -80,10 +80,10 @@ func (w *workspace) decode() {
 	w.readKind()
 	w.readMembers()
 	w.fillColumns()
-	w.fillSlots()
-	if !w.dst.KafkaTimestamp.Valid {
-		w.fail(ReasonOutOfRange, "the record's own timestamp is outside the years 0001 to 9999")
+	if isFar(w.m.Timestamp.UnixMilli()) {
+		w.fail(ReasonOutOfRange, "Kafka's timestamp is outside the years 0001 to 9999")
 	}
+	w.fillSlots()
 }
 
 // open finds the JSON text in the value, and scans it.
@@ -97,7 +97,7 @@ func (w *workspace) open() *Reject {
 	case len(value) > MaxValueBytes:
 		return &Reject{ReasonTooLarge, fmt.Sprintf("a value of %d bytes, at most %d are archived", len(value), MaxValueBytes)}
 	case envelopeBytes(w.m) > MaxValueBytes:
-		return &Reject{ReasonTooLarge, fmt.Sprintf("key and headers of %d bytes, at most %d are archived", envelopeBytes(w.m), MaxValueBytes)}
+		return &Reject{ReasonTooLarge, fmt.Sprintf("key and headers of %d bytes, at most %d are kept", envelopeBytes(w.m), MaxValueBytes)}
 	}
 	text := value
 	if len(value) >= 5 && value[0] == 0 {
@@ -191,12 +191,12 @@ func (w *workspace) readMember(m *member, p *memberPlan, name []byte) {
 		w.keep("", m, name)
 	case p.kept:
 		w.keep("", m, name)
-		w.readKept(m, p, string(name))
+		w.readKept(m, p)
 	case m.typ == typeNull:
 	case p.group:
 		w.readGroup(m, p, name)
 	case p.slot != none:
-		w.readSlot(p.slot, m, string(name), w.promptRoot.member(name))
+		w.readSlot(m, p, w.promptRoot.member(name))
 		w.readSubs(m, p)
 	case p.port != none:
 		w.ports[p.port] = m
@@ -204,9 +204,9 @@ func (w *workspace) readMember(m *member, p *memberPlan, name []byte) {
 }
 
 // readKept takes copies out of a member that stays whole.
-func (w *workspace) readKept(m *member, p *memberPlan, name string) {
+func (w *workspace) readKept(m *member, p *memberPlan) {
 	w.readSubs(m, p)
-	if name != "calls" {
+	if p.path != "calls" {
 		return
 	}
 	w.calls = m
@@ -233,7 +233,7 @@ func (w *workspace) readSubs(m *member, p *memberPlan) {
 // so that it comes back.
 func (w *workspace) readGroup(m *member, p *memberPlan, name []byte) {
 	if m.typ != typeObject {
-		w.fail(ReasonWrongType, "%s: not an object", name)
+		w.fail(ReasonWrongType, "%s: not an object", p.path)
 		return
 	}
 	w.group.reset()
@@ -246,38 +246,38 @@ func (w *workspace) readGroup(m *member, p *memberPlan, name []byte) {
 			continue
 		}
 		empty = false
-		w.readSub(sub, sp, name, subName)
+		w.readSub(sub, sp, p.path, subName)
 	}
 	switch {
 	case empty:
 		w.keep("", m, name)
 	case len(w.group.b) > 0:
-		w.context.member(string(name), append(w.group.b, '}'))
+		w.context.member(p.path, append(w.group.b, '}'))
 	}
 }
 
-func (w *workspace) readSub(sub *member, p *memberPlan, group, name []byte) {
+func (w *workspace) readSub(sub *member, p *memberPlan, group string, name []byte) {
 	switch {
 	case p == nil:
-		w.keep(string(group), sub, name)
+		w.keep(group, sub, name)
 	case p.slot != none:
-		w.readSlot(p.slot, sub, string(group)+"."+string(name), w.promptRoot.member(group).member(name))
+		w.readSlot(sub, p, w.promptRoot.member([]byte(group)).member(name))
 	default:
 		w.ports[p.port] = sub
 	}
 }
 
-func (w *workspace) readSlot(slot Slot, m *member, path string, prompts *promptNode) {
+func (w *workspace) readSlot(m *member, p *memberPlan, prompts *promptNode) {
 	want, what := typeObject, "an object"
-	if slot == SlotPluginPayloads {
+	if p.slot == SlotPluginPayloads {
 		want, what = typeArray, "an array"
 	}
 	if m.typ != want {
-		w.fail(ReasonWrongType, "%s: not %s", path, what)
+		w.fail(ReasonWrongType, "%s: not %s", p.path, what)
 		return
 	}
-	w.lift.path = append(w.lift.path[:0], path...)
-	w.dst.Slots[slot] = w.lift.slot(w.scan.raw(m), prompts)
+	w.lift.path = append(w.lift.path[:0], p.path...)
+	w.dst.Slots[p.slot] = w.lift.slot(w.scan.raw(m), prompts)
 }
 
 // keep puts a member to the rest: into ext under its path, or into context,
