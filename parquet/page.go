@@ -1,0 +1,139 @@
+package parquet
+
+import (
+	"fmt"
+
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// What a page may declare. A record has at most 16 MiB, and a page of other
+// writers a row group of 32.
+const (
+	maxPageSize   = 256 << 20
+	maxPageValues = 16 << 20
+)
+
+// A pageHeader is what stands before the body of a page.
+type pageHeader struct {
+	kind       format.PageType
+	size       int32 // of the body, uncompressed
+	compressed int32 // of the body as it is stored
+	values     int32 // with nulls; for a dictionary, its entries
+	encoding   format.Encoding
+	stats      statistics
+}
+
+// statistics are what a page header tells about values.
+type statistics struct {
+	bounds   bool
+	distinct bool
+}
+
+func (h *pageHeader) read(r *thriftReader) {
+	h.kind = -1
+	for t := (thriftField{}); r.next(&t); {
+		switch t.id {
+		case 1:
+			h.kind = format.PageType(r.i32(t))
+		case 2:
+			h.size = r.i32(t)
+		case 3:
+			h.compressed = r.i32(t)
+		case 4: // CRC
+			r.i32(t)
+		case 5, 7: // of a data page, of a dictionary
+			r.want(t, thriftStruct)
+			h.readOwn(r)
+		default:
+			r.stranger(t)
+		}
+	}
+}
+
+// readOwn reads the part of a header that a data page and a dictionary have in
+// common, and the levels' encodings and the statistics of a data page.
+func (h *pageHeader) readOwn(r *thriftReader) {
+	for t := (thriftField{}); r.next(&t); {
+		switch {
+		case t.id == 1:
+			h.values = r.i32(t)
+		case t.id == 2:
+			h.encoding = format.Encoding(r.i32(t))
+		case t.id == 5 && h.kind == format.DataPage:
+			r.want(t, thriftStruct)
+			h.stats.read(r)
+		case t.id == 3 || t.id == 4 && h.kind == format.DataPage:
+			r.skip(t.typ, false, maxThriftDepth)
+		default:
+			r.stranger(t)
+		}
+	}
+}
+
+func (s *statistics) read(r *thriftReader) {
+	for t := (thriftField{}); r.next(&t); {
+		switch t.id {
+		case 1, 2, 5, 6:
+			s.bounds = true
+		case 4:
+			s.distinct = true
+		}
+		if t.id < 1 || t.id > 8 {
+			r.stranger(t)
+			continue
+		}
+		r.skip(t.typ, false, maxThriftDepth)
+	}
+}
+
+// A pageWalk goes through the headers of the pages of one chunk.
+type pageWalk struct {
+	object  []byte
+	at, end int64
+	unknown int // fields of headers that nobody knows
+}
+
+func walk(object []byte, c *format.ColumnMetaData) pageWalk {
+	start := chunkStart(c)
+	return pageWalk{object: object, at: start, end: start + c.TotalCompressedSize}
+}
+
+func (w *pageWalk) more() bool { return w.at < w.end }
+
+// next returns the header of the next page and passes over its body.
+func (w *pageWalk) next() (h pageHeader, err error) {
+	r := thriftReader{b: w.object[w.at:w.end]}
+	h.read(&r)
+	w.unknown += r.unknown
+	switch left := len(r.b) - r.at; {
+	case r.err != nil:
+		return h, r.err
+	case h.kind != format.DataPage && h.kind != format.DictionaryPage:
+		return h, fmt.Errorf("page of kind %v", h.kind)
+	case h.compressed < 0 || int(h.compressed) > left:
+		return h, fmt.Errorf("page of %d bytes in %d", h.compressed, left)
+	case h.size < 0 || h.size > maxPageSize || h.values < 0 || h.values > maxPageValues:
+		return h, fmt.Errorf("page of %d values in %d bytes", h.values, h.size)
+	}
+	w.at += int64(r.at) + int64(h.compressed)
+	return h, nil
+}
+
+// checkPages goes through the headers of a chunk before parquet-go does, which
+// allocates what they say.
+func checkPages(object []byte, c *format.ColumnMetaData) error {
+	values := int64(0)
+	for w := walk(object, c); w.more(); {
+		h, err := w.next()
+		if err != nil {
+			return err
+		}
+		if h.kind == format.DataPage {
+			values += int64(h.values)
+		}
+	}
+	if values != c.NumValues {
+		return fmt.Errorf("%d values in pages, %d in the footer", values, c.NumValues)
+	}
+	return nil
+}
