@@ -79,15 +79,19 @@ func (h *Hasher) Commits(row *Row) (user NullHash, payload Hash, err error) {
 	if err != nil {
 		return NullHash{}, Hash{}, err
 	}
+	user, payload = h.commitsIn(state, row)
+	return user, payload, nil
+}
+
+// commitsIn is Commits of a row whose state is known.
+func (h *Hasher) commitsIn(state State, row *Row) (user NullHash, payload Hash) {
 	switch state {
 	case Live:
-		user, payload = h.liveCommits(row)
+		return h.liveCommits(row)
 	case PartlyErased:
-		user, payload = h.keptUserCommit(row), h.residualCommit(row)
-	default:
-		user, payload = h.keptUserCommit(row), row.PayloadCommit
+		return h.keptUserCommit(row), h.residualCommit(row)
 	}
-	return user, payload, nil
+	return h.keptUserCommit(row), row.PayloadCommit
 }
 
 // Check checks all of a row that the row itself can show: its state, its
@@ -101,15 +105,10 @@ func (h *Hasher) Check(row *Row) error {
 	if err != nil {
 		return err
 	}
-	user, payload := h.keptUserCommit(row), row.PayloadCommit
-	switch state {
-	case Live:
-		user, payload = h.liveCommits(row)
-	case PartlyErased:
-		payload = h.residualCommit(row)
-	case HardErased:
+	if state == HardErased {
 		return nil
 	}
+	user, payload := h.commitsIn(state, row)
 	switch {
 	case user != row.UserCommit:
 		return &Fault{"user_commit", "does not recompute"}

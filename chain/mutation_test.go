@@ -15,6 +15,7 @@ import (
 // member and element away and adds unknown ones, and requires that the suite
 // notices every time.
 func TestEveryValueOfTheVectorsCounts(t *testing.T) {
+	t.Parallel()
 	tree, err := jsonTree(vectorsBytes(t))
 	if err != nil {
 		t.Fatal(err)
@@ -111,9 +112,6 @@ func eachMemberChange(path string, node map[string]any, try func(path, change st
 		was := node[name]
 		delete(node, name)
 		try(path, "without "+name)
-		node[name+"x"] = was
-		try(path, "renamed "+name)
-		delete(node, name+"x")
 		node[name] = was
 		eachChange(path+"."+name, was, func(v any) { node[name] = v }, try)
 	}

@@ -97,7 +97,8 @@ func appendMember(b []byte, sep byte, s audit.Slot, h *NullHash) []byte {
 	if sep != 0 {
 		b = append(b, sep)
 	}
-	b = append(b, `"`+s.String()+`":"`...)
+	b = append(b, slotPrefixes[s].quoted...)
+	b = append(b, ':', '"')
 	b = appendHex(b, &h.Hash)
 	return append(b, '"')
 }

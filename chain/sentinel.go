@@ -117,31 +117,34 @@ func (s *Sentinel) valid() bool {
 
 // writeNames writes the names as a JSON array, in hashed order.
 func (set SlotSet) writeNames(b *strings.Builder) {
-	sep := `["`
+	sep := "["
 	for s := range audit.NumSlots {
 		if set.Has(s) {
-			b.WriteString(sep + s.String() + `"`)
-			sep = `,"`
+			b.WriteString(sep + slotPrefixes[s].quoted)
+			sep = ","
 		}
 	}
 	if set == 0 {
-		b.WriteByte('[')
+		b.WriteString(sep)
 	}
 	b.WriteByte(']')
 }
 
 // cutNames cuts a JSON array of slot names off the front of text. It accepts
-// what writeNames writes, and nothing else.
+// what writeNames writes, and nothing else: each name at most once, in order.
 func cutNames(text string) (set SlotSet, rest string, ok bool) {
-	end := strings.IndexByte(text, ']') + 1
+	rest, ok = strings.CutPrefix(text, "[")
 	for s := range audit.NumSlots {
-		if strings.Contains(text[:end], `"`+s.String()+`"`) {
-			set |= SlotSetOf(s)
+		next, isNext := rest, true
+		if set != 0 {
+			next, isNext = strings.CutPrefix(rest, ",")
+		}
+		if next, isName := strings.CutPrefix(next, slotPrefixes[s].quoted); isNext && isName {
+			set, rest = set|SlotSetOf(s), next
 		}
 	}
-	var names strings.Builder
-	set.writeNames(&names)
-	return set, text[end:], text[:end] == names.String()
+	rest, end := strings.CutPrefix(rest, "]")
+	return set, rest, ok && end
 }
 
 const ulidLen = 26

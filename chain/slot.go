@@ -83,16 +83,20 @@ func appendNullHash(b []byte, h *NullHash) []byte {
 	return appendHex(b, &h.Hash)
 }
 
-// slotPrefixes has the parts of a slot's hashed texts that are the same in
-// every row.
-var slotPrefixes = func() (all [audit.NumSlots]struct{ name, salt, commit []byte }) {
+// slotPrefixes has what is the same in every row: a slot's name in JSON, and
+// the parts of its hashed texts.
+var slotPrefixes = func() (all [audit.NumSlots]slotPrefix) {
 	for s := range audit.NumSlots {
-		all[s].name = AppendString(nil, s.String())
-		all[s].salt = saltPrefix(s.String())
-		all[s].commit = commitPrefix(s.String())
+		name := s.String()
+		all[s] = slotPrefix{quoted: `"` + name + `"`, name: AppendString(nil, name), salt: saltPrefix(name), commit: commitPrefix(name)}
 	}
 	return all
 }()
+
+type slotPrefix struct {
+	quoted             string
+	name, salt, commit []byte
+}
 
 var (
 	starPrefix = saltPrefix(nameStar)

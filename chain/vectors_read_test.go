@@ -131,7 +131,10 @@ func readVectors(data []byte) (*vectors, error) {
 	if err != nil {
 		return nil, err
 	}
-	if is, err := jsonTree(again); err != nil || !reflect.DeepEqual(was, is) {
+	var is any
+	d = json.NewDecoder(bytes.NewReader(again))
+	d.UseNumber()
+	if err := d.Decode(&is); err != nil || !reflect.DeepEqual(was, is) {
 		return nil, errors.New("a member is missing, misspelt or of another type")
 	}
 	return &v, nil
