@@ -15,6 +15,7 @@ type File struct {
 	object   []byte
 	meta     *format.FileMetaData
 	leaves   []leaf
+	end      int64 // where the footer begins
 	document []byte
 	named    bool // document is there
 	// pages opens the object with parquet-go, once and only for its pages.
@@ -49,7 +50,11 @@ func Open(object []byte) (f *File, err error) {
 		return nil, err
 	}
 	f.document, f.named, f.pages = []byte(text), ok, sync.OnceValues(f.open)
-	return f, f.check(int64(len(object) - len(raw) - trailerSize))
+	f.end = int64(len(object) - len(raw) - trailerSize)
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 func (f *File) open() (file *pq.File, err error) {
@@ -61,8 +66,8 @@ func (f *File) open() (file *pq.File, err error) {
 	return file, nil
 }
 
-// check holds the footer against the schema and the end of the pages.
-func (f *File) check(end int64) error {
+// check holds the footer against the schema and the bytes before it.
+func (f *File) check() error {
 	if err := f.checkColumns(); err != nil {
 		return err
 	}
@@ -77,7 +82,7 @@ func (f *File) check(end int64) error {
 		}
 		rows += g.NumRows
 		for j := range g.Columns {
-			if err := f.leaves[j].checkChunk(&g.Columns[j], end); err != nil {
+			if err := f.leaves[j].checkChunk(&g.Columns[j], f.end); err != nil {
 				return fmt.Errorf("row group %d: column %s: %w", i, f.leaves[j].path, err)
 			}
 		}

@@ -42,11 +42,8 @@ func readFooter(b []byte) (*format.FileMetaData, error) {
 	// list is longer than the bytes that are there.
 	r := thriftReader{b: b}
 	r.skip(thriftStruct, false, maxThriftDepth)
-	if r.err == nil && r.at != len(b) {
-		r.fail("footer of %d bytes ends after %d", len(b), r.at)
-	}
-	if r.err != nil {
-		return nil, r.err
+	if err := r.whole(); err != nil {
+		return nil, fmt.Errorf("footer: %w", err)
 	}
 	meta := new(format.FileMetaData)
 	if err := thrift.Unmarshal(new(thrift.CompactProtocol), b, meta); err != nil {

@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/parquet-go/parquet-go/format"
@@ -100,33 +101,36 @@ func walk(object []byte, c *format.ColumnMetaData) pageWalk {
 
 func (w *pageWalk) more() bool { return w.at < w.end }
 
-// next returns the header of the next page and passes over its body.
-func (w *pageWalk) next() (h pageHeader, err error) {
+// next returns the header and the stored body of the next page.
+func (w *pageWalk) next() (h pageHeader, body []byte, err error) {
 	r := thriftReader{b: w.object[w.at:w.end]}
 	h.read(&r)
 	w.unknown += r.unknown
 	switch left := len(r.b) - r.at; {
 	case r.err != nil:
-		return h, r.err
+		return h, nil, r.err
 	case h.kind != format.DataPage && h.kind != format.DictionaryPage:
-		return h, fmt.Errorf("page of kind %v", h.kind)
+		return h, nil, fmt.Errorf("page of kind %v", h.kind)
 	case h.compressed < 0 || int(h.compressed) > left:
-		return h, fmt.Errorf("page of %d bytes in %d", h.compressed, left)
+		return h, nil, fmt.Errorf("page of %d bytes in %d", h.compressed, left)
 	case h.size < 0 || h.size > maxPageSize || h.values < 0 || h.values > maxPageValues:
-		return h, fmt.Errorf("page of %d values in %d bytes", h.values, h.size)
+		return h, nil, fmt.Errorf("page of %d values in %d bytes", h.values, h.size)
 	}
 	w.at += int64(r.at) + int64(h.compressed)
-	return h, nil
+	return h, r.b[r.at:][:h.compressed], nil
 }
 
-// checkPages goes through the headers of a chunk before parquet-go does, which
-// allocates what they say.
+// checkPages goes through the pages of a chunk before parquet-go does, which
+// allocates what headers and zstd frames say.
 func checkPages(object []byte, c *format.ColumnMetaData) error {
 	values := int64(0)
 	for w := walk(object, c); w.more(); {
-		h, err := w.next()
+		h, body, err := w.next()
 		if err != nil {
 			return err
+		}
+		if size, ok := frameSize(body); c.Codec == format.Zstd && ok && size != uint64(h.size) {
+			return fmt.Errorf("page of %d bytes in a frame of %d", h.size, size)
 		}
 		if h.kind == format.DataPage {
 			values += int64(h.values)
@@ -136,4 +140,28 @@ func checkPages(object []byte, c *format.ColumnMetaData) error {
 		return fmt.Errorf("%d values in pages, %d in the footer", values, c.NumValues)
 	}
 	return nil
+}
+
+// frameSize returns the size of the content that a zstd frame declares, if it
+// does. Source: RFC 8878, section 3.1.1.1.
+func frameSize(b []byte) (size uint64, ok bool) {
+	if len(b) < 18 {
+		b = append(b[:len(b):len(b)], make([]byte, 18)...) // the longest header, so that none ends early
+	}
+	descriptor := b[4]
+	single := descriptor>>5&1 == 1
+	at := 5 + []int{0, 1, 2, 4}[descriptor&3]
+	if !single {
+		at++ // the window
+	}
+	switch field := b[at:]; descriptor >> 6 {
+	case 0:
+		return uint64(field[0]), single
+	case 1:
+		return uint64(binary.LittleEndian.Uint16(field)) + 256, true
+	case 2:
+		return uint64(binary.LittleEndian.Uint32(field)), true
+	default:
+		return binary.LittleEndian.Uint64(field), true
+	}
 }

@@ -54,6 +54,17 @@ func (r *thriftReader) fail(format string, args ...any) {
 	}
 }
 
+// whole returns an error unless exactly b was read, and all of it understood.
+func (r *thriftReader) whole() error {
+	if r.at != len(r.b) {
+		r.fail("thrift: %d bytes after the end", len(r.b)-r.at)
+	}
+	if r.unknown > 0 {
+		r.fail("thrift: unknown field")
+	}
+	return r.err
+}
+
 // next reads the header of the field after f, and reports whether there is one.
 // Ids must ascend: where one came twice, two readers could take two values.
 func (r *thriftReader) next(f *thriftField) bool {
