@@ -104,6 +104,7 @@ func isContent(column string) bool { return column != "record_id" && column != "
 type digest struct {
 	hash hash.Hash
 	buf  []byte
+	sum  [sha256.Size]byte
 }
 
 var digests = sync.Pool{New: func() any { return &digest{hash: sha256.New()} }}
@@ -137,9 +138,8 @@ func (r *Record) ContentHash() Fingerprint {
 		}
 	}
 	d.flush()
-	var sum [32]byte
-	d.hash.Sum(sum[:0])
-	return fingerprintOf(sum)
+	d.hash.Sum(d.sum[:0])
+	return fingerprintOf(d.sum)
 }
 
 func (d *digest) flush() {
