@@ -1,0 +1,55 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/ledgerlake/ledgerlake/config"
+)
+
+const helpText = `ledgerlake-verify checks an archive from its bucket alone. It needs no Kafka and no key, and never writes.
+
+  ledgerlake-verify [flags] s3://BUCKET/PREFIX?endpoint=URL&region=NAME
+  ledgerlake-verify [flags] FOLDER            a copy of a bucket as plain files; file:///FOLDER is the same
+
+It hashes every object, decodes every row, and recomputes what can be recomputed: commitments, row hashes, the
+chain and the tree of each tenant's log, what became of each Kafka offset. Then it says what that proves (T0, that
+the archive is consistent in itself), what it does not prove, and each fault with the first row that it touches.
+
+  ledgerlake-verify ./data/audit
+  ledgerlake-verify --tenant acme 's3://audit?endpoint=http://127.0.0.1:9000'
+  ledgerlake-verify --json ./data/audit | jq .exit
+
+Exit codes, the first that holds:
+  2  cannot run: there is no archive, or the store does not answer; no verdict
+  1  tampered or damaged: there are faults
+  3  nothing, or less than was asked for, could be verified (no segments, no such tenant, a compacted archive)
+  4  proved, with something to look at: lost offsets, chain resets, objects that have no place
+  0  all that was asked for is proved
+Rows that no anchor covers yet are reported and change nothing.
+
+Flags:
+  --tenant NAME
+        Check the rows of this tenant only. Objects are still hashed, and offsets still counted.
+  --json
+        Print the report as one JSON object.
+  --progress
+        Tell on stderr how far it is, also where that is no terminal.
+  --memory SIZE
+        What objects that are being checked may take together. Default: 256MiB.
+  --config FILE
+        A YAML file with the settings below, as ledgerlake-ingest reads it. LEDGERLAKE_S3_REGION and so on work as well.
+  --version
+        Print the version.
+
+`
+
+// help is the text of --help.
+func help() string {
+	var settings config.Ingest
+	var b strings.Builder
+	b.WriteString(helpText)
+	for _, section := range storeSections(settings.Sections()) {
+		config.WriteHelp(&b, []config.Section{{Title: "The store (s3:// only)", Settings: section.Settings}})
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}

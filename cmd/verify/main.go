@@ -1,0 +1,53 @@
+// Command ledgerlake-verify checks an archive from its bucket alone, and says
+// in plain words what that proves.
+//
+//	ledgerlake-verify s3://bucket/prefix?endpoint=URL
+//	ledgerlake-verify ./copy-of-the-bucket
+//
+// It wires config, s3sink or a folder, and package proof together, and prints
+// the report: only here are flags and the environment read. It never writes to
+// an archive.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// version is set by the linker: make build.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	context.AfterFunc(ctx, stop) // from the first signal on, a second one has its default effect
+	code, err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", program, err)
+	}
+	os.Exit(code)
+}
+
+// run verifies the archive that the arguments name, prints the report, and
+// returns the exit code. An error means that there is no verdict.
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (int, error) {
+	in, err := parse(args, environ)
+	if err != nil {
+		return exitCannotRun, err
+	}
+	if in.print != "" {
+		_, err := io.WriteString(stdout, in.print)
+		return 0, err
+	}
+	report, err := in.verify(ctx, stderr)
+	if err != nil {
+		return exitCannotRun, err
+	}
+	if err := in.write(stdout, report); err != nil {
+		return exitCannotRun, err
+	}
+	return report.ExitCode(), nil
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/ledgerlake/ledgerlake/proof"
+)
+
+// The most lines of a table that a person gets to see. --json has all.
+const maxTable = 50
+
+// A printer prints a report for a person.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, a ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", a...)
+	}
+}
+
+// list prints a title and a line for each item, or nothing.
+func (p *printer) list(title string, items []string, more int64) {
+	if len(items) == 0 {
+		return
+	}
+	p.line("\n%s", title)
+	for _, item := range items {
+		p.line("  - %s", item)
+	}
+	if more > 0 {
+		p.line("  - and %d more", more)
+	}
+}
+
+// writeReport prints a report for a person: what there is, what that proves,
+// what it does not, and the verdict as the last line.
+func writeReport(w io.Writer, r *proof.Report) error {
+	p := &printer{w: w}
+	p.line("archive %s: %d objects, of them %d segments (%d bytes) in %d lines (a line is one partition of one topic)",
+		orUnknown(r.ArchiveID), r.Objects, r.Totals.Segments, r.Totals.Bytes, len(r.Lines))
+	p.tenants(r)
+	p.lines(r)
+	p.line("\nrows by kind: %s", counts(r.Totals.Kinds))
+	if len(r.Totals.Rejects) > 0 {
+		p.line("rejected rows by reason: %s", counts(r.Totals.Rejects))
+	}
+	p.list("Checked", checked(r), 0)
+	p.list("Not proved by this (tier "+r.Tier+", consistent in itself)", notProved(r), 0)
+	p.list("Notes", r.Notes, 0)
+	p.list("To look at", append(slices.Clone(r.Looks), strays(r)...), 0)
+	p.list("Less than was asked for", r.Less, 0)
+	p.faults(r)
+	p.line("\n%s", verdict(r))
+	return p.err
+}
+
+func orUnknown(id string) string {
+	if id == "" {
+		return "(id unknown)"
+	}
+	return proof.Printable(id)
+}
+
+func (p *printer) tenants(r *proof.Report) {
+	all := r.Tenants()
+	if len(all) == 0 || p.err != nil {
+		return
+	}
+	p.line("")
+	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "tenant\tlogs\trows\trejected\trepeats\tnot anchored\t")
+	for i, tenant := range all {
+		if i == maxTable {
+			fmt.Fprintf(t, "and %d more tenants\n", len(all)-maxTable)
+			break
+		}
+		mark := ""
+		if !tenant.Proved {
+			mark = "not proved"
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", proof.Printable(tenant.Tenant), tenant.Logs, tenant.Rows, tenant.Rejected, tenant.Duplicates, tenant.NotAnchored, mark)
+	}
+	p.err = t.Flush()
+}
+
+func (p *printer) lines(r *proof.Report) {
+	if len(r.Lines) == 0 || p.err != nil {
+		return
+	}
+	p.line("")
+	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "line\tsegments\toffsets\trows\tmade\trepeats\tgaps\t")
+	for i, l := range r.Lines {
+		if i == maxTable {
+			fmt.Fprintf(t, "and %d more lines\n", len(r.Lines)-maxTable)
+			break
+		}
+		gaps := int64(0)
+		for _, n := range l.Gaps {
+			gaps += n
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d to %d\t%d\t%d\t%d\t%d\t\n", l.Line, l.Segments, l.FirstOffset, l.NextOffset, l.Rows, l.Made, l.Duplicates, gaps)
+	}
+	p.err = t.Flush()
+}
+
+// counts prints a map of counts, the largest first.
+func counts(m map[string]int64) string {
+	names := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
+		if m[a] != m[b] {
+			return int(min(max(m[b]-m[a], -1), 1))
+		}
+		return strings.Compare(a, b)
+	})
+	if len(names) == 0 {
+		return "none"
+	}
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = fmt.Sprintf("%s %d", proof.Printable(name), m[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// checked says in plain words what was recomputed.
+func checked(r *proof.Report) []string {
+	whose := "every row"
+	if r.Tenant != "" {
+		whose = "every row of tenant " + proof.Printable(r.Tenant)
+	}
+	return []string{
+		whose + ": its content against its commitments, its hash against the row before it, its place in the log's tree",
+		"every Kafka offset between a line's first and last: it is a row, a counted repeat, or a gap, and only one of these",
+		"every object: its hash against what the next segment of its line says, and that it has a place",
+	}
+}
+
+func notProved(r *proof.Report) []string {
+	all := []string{"that nobody made all of it anew: whoever owns the bucket can, until anchors are signed by a key that you know"}
+	if r.Totals.Segments > 0 {
+		all = append(all, "that nothing is missing at the end: no later segment says what the newest one of each line must be (not anchored)")
+	}
+	return all
+}
+
+func strays(r *proof.Report) []string {
+	list := make([]string, 0, len(r.Strays))
+	for _, key := range r.Strays {
+		list = append(list, "stray object "+proof.Printable(key))
+	}
+	if more := r.StrayCount - int64(len(list)); more > 0 {
+		list = append(list, fmt.Sprintf("and %d more strays", more))
+	}
+	return list
+}
+
+func (p *printer) faults(r *proof.Report) {
+	shown := r.Faults[:min(len(r.Faults), maxTable)]
+	list := make([]string, len(shown))
+	told := int64(0)
+	for i, f := range shown {
+		list[i] = fmt.Sprintf("[%s] %s", f.Kind, f)
+		told += 1 + f.More
+	}
+	p.list("Faults", list, r.FaultCount-told)
+}
+
+// verdict is the last line.
+func verdict(r *proof.Report) string {
+	rows := fmt.Sprintf("%d rows of %d tenants in %d segments", r.Totals.Rows, len(r.Tenants()), r.Totals.Segments)
+	if r.Tenant != "" {
+		rows = fmt.Sprintf("the rows of tenant %s", proof.Printable(r.Tenant))
+	}
+	switch r.ExitCode() {
+	case 0:
+		return fmt.Sprintf("OK: %s are consistent in themselves (%s)", rows, r.Tier)
+	case 4:
+		return fmt.Sprintf("OK, BUT LOOK: %s are consistent in themselves (%s); %d things to look at are above", rows, r.Tier, len(r.Looks))
+	case 3:
+		return "INCOMPLETE: no fault was found, but less than was asked for could be verified"
+	}
+	return fmt.Sprintf("FAULT: the archive was tampered with or is damaged: %d faults, the first: %s", r.FaultCount, first(r))
+}
+
+func first(r *proof.Report) string {
+	if len(r.Faults) == 0 {
+		return "not kept"
+	}
+	return r.Faults[0].String()
+}

@@ -1,0 +1,219 @@
+// Package proof checks an archive from its stored bytes alone, and says what
+// that proves.
+//
+//	listing   every object has a place; ordinals of a line are dense from 0
+//	objects   SHA-256(segment n) = previousSha256 of segment n+1, compared before n is decoded
+//	layout    footer, indexes and pages tile the file; nothing that erased values could stay in
+//	rows      commitments, row_hash, prev_hash, seq, epoch, kinds, derived columns
+//	tree      size and frontier of each log after each segment
+//	coverage  nextOffset − firstOffset = (rows − made) + duplicates + offsets in gaps, each offset once
+//	anchors   hashes, counts, heads and roots that they state; not their signatures
+//
+// Nothing is trusted that can be recomputed. Segments of a line are read and
+// checked in parallel, and joined in order; memory is bounded by a window of
+// bytes and grows with the number of logs, not with that of rows.
+//
+// After a fault the rest is still checked: behind a segment that cannot be read
+// each log begins again where the next segment says that it stands, so that one
+// fault is named once and hides nothing.
+//
+// # What it does not prove
+//
+// T0 says that an archive is consistent in itself. Whoever owns the bucket can
+// recompute all of it; and the newest segments of a line are vouched for by
+// nothing, so that a missing tail does not show. Signed anchors and keys answer
+// both, and are not checked yet. Nor are catalogs and data files: of a compacted
+// archive this version says that it proves less than was asked for.
+//
+// The package never writes, and knows neither Kafka nor the store behind
+// [archive.Source].
+package proof
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// ErrNoArchive: there is no trace of an archive in the bucket.
+var ErrNoArchive = errors.New("no archive there: neither " + archive.RootKey + " nor segments")
+
+// The defaults of Options.
+const (
+	DefaultMemory = 256 << 20 // bytes
+	DefaultFaults = 100
+)
+
+// Options say what is asked for. The zero Options ask for everything.
+type Options struct {
+	// Tenant is the only tenant whose rows are checked and reported; "" is all.
+	// Objects are hashed and offsets are counted all the same.
+	Tenant string
+	// Memory bounds the bytes of objects that are held at once; 0 means
+	// DefaultMemory. A line always gets at least three objects.
+	Memory int64
+	// Faults bounds the faults that a report keeps of one line, and the strays
+	// that it names; 0 means DefaultFaults. All are counted.
+	Faults int
+	// Progress hears of every object that is done with: how many of how many,
+	// and the rows so far. It is called by one goroutine at a time and must be
+	// quick. total is what the listing showed; objects that are written while
+	// the verification runs come on top of it. nil hears nothing.
+	Progress func(done, total, rows int64)
+}
+
+// A verifier is one run of Verify.
+type verifier struct {
+	src         archive.Source
+	o           Options
+	root        archive.Root // zero where it could not be read
+	rootSum     *chain.Hash  // of the object; nil where it could not be read
+	maxFaults   int
+	lineBytes   int64 // window of one line
+	lineObjects int
+	permits     chan struct{} // one for each goroutine that may compute
+	hashers     sync.Pool
+
+	mu                   sync.Mutex
+	finished, total, row int64
+}
+
+// Verify checks the archive in src, as docs/format.md, section 7, asks for.
+//
+// An error says that the verification could not run to its end, and is no
+// verdict: there is no archive (it matches [ErrNoArchive]), the store does not
+// answer, or ctx is done. All that is wrong with the archive is in the report.
+func Verify(ctx context.Context, src archive.Source, o Options) (*Report, error) {
+	v := newVerifier(src, o)
+	s, err := look(ctx, src, v.maxFaults)
+	if err != nil {
+		return nil, err
+	}
+	if s.empty() {
+		return nil, ErrNoArchive
+	}
+	v.total = s.todo()
+	r := &Report{Tier: TierT0, Tenant: o.Tenant, Objects: s.objects, Lines: []*LineReport{}, Faults: []Fault{},
+		Strays: append([]string{}, s.strays.list...), StrayCount: s.strays.total}
+	if err := v.readRoot(ctx, s, r); err != nil {
+		return nil, err
+	}
+	results, err := v.lines(ctx, s.lines)
+	if err != nil {
+		return nil, err
+	}
+	for _, res := range results {
+		r.Lines = append(r.Lines, res.rep)
+		r.Faults = append(r.Faults, res.faults.list...)
+		r.FaultCount += res.faults.total
+	}
+	r.sum(s)
+	return r, nil
+}
+
+func newVerifier(src archive.Source, o Options) *verifier {
+	v := &verifier{src: src, o: o, maxFaults: o.Faults, permits: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	if v.maxFaults <= 0 {
+		v.maxFaults = DefaultFaults
+	}
+	if o.Memory <= 0 {
+		v.o.Memory = DefaultMemory
+	}
+	v.hashers.New = func() any { return chain.NewHasher(nil) }
+	return v
+}
+
+// wants reports whether the rows of a tenant are asked for.
+func (v *verifier) wants(tenant string) bool { return v.o.Tenant == "" || v.o.Tenant == tenant }
+
+// readRoot reads ledgerlake.json. Without it, or where it is damaged, the lines
+// are still checked: each against what its own segments say.
+func (v *verifier) readRoot(ctx context.Context, s *survey, r *Report) error {
+	fault := func(format string, a ...any) {
+		r.Faults = append(r.Faults, Fault{Kind: FaultRoot, Key: archive.RootKey, Ordinal: -1, Text: fmt.Sprintf(format, a...)})
+		r.FaultCount++
+	}
+	body, err := v.src.Get(ctx, archive.RootKey)
+	switch {
+	case errors.Is(err, archive.ErrNotFound):
+		fault("is missing, and the bucket holds %d objects of an archive", s.objects-s.strays.total)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read %s: %w", archive.RootKey, err)
+	}
+	sum := chain.Hash(sha256.Sum256(body))
+	v.rootSum = &sum
+	v.progress(0)
+	root, err := readRoot(body)
+	if err != nil {
+		fault("%v", err)
+		return nil
+	}
+	v.root, r.ArchiveID = root, root.ArchiveID
+	return nil
+}
+
+// lines verifies all lines, some at a time, and returns what was found in their
+// order.
+func (v *verifier) lines(ctx context.Context, all []*surveyLine) ([]*lineResult, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	atOnce := min(len(all), 2*cap(v.permits))
+	v.lineBytes = v.o.Memory / int64(atOnce)
+	v.lineObjects = max(4, 64/atOnce)
+	results := make([]*lineResult, len(all))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range atOnce {
+		wg.Go(func() {
+			for i := range next {
+				res, err := v.line(ctx, all[i])
+				if err != nil {
+					cancel(err)
+				}
+				results[i] = res
+			}
+		})
+	}
+	for i := range all {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return results, nil
+}
+
+// permit waits until one more goroutine may compute.
+func (v *verifier) permit(ctx context.Context) error {
+	select {
+	case v.permits <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (v *verifier) done() { <-v.permits }
+
+// progress counts one more object that is done with, and its rows.
+func (v *verifier) progress(rows int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.finished++
+	v.row += rows
+	if v.o.Progress != nil {
+		v.o.Progress(v.finished, max(v.total, v.finished), v.row)
+	}
+}

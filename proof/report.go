@@ -1,0 +1,259 @@
+package proof
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// The tiers of what a verification proves. This version reaches T0: signatures
+// need keys, and no key is taken yet.
+const TierT0 = "T0" // consistent in itself
+
+// A Report is what a verification found.
+type Report struct {
+	Tier      string        `json:"tier"`
+	ArchiveID string        `json:"archiveId"`
+	Tenant    string        `json:"tenant,omitempty"` // the only one that was asked for
+	Exit      int           `json:"exit"`             // what [Report.ExitCode] returns
+	Objects   int64         `json:"objects"`          // in the archive, of every kind
+	Totals    Totals        `json:"totals"`
+	Lines     []*LineReport `json:"lines"`
+
+	Faults     []Fault `json:"faults"`     // the first ones of each line
+	FaultCount int64   `json:"faultCount"` // all of them
+
+	Strays     []string `json:"strays"` // keys, the first ones
+	StrayCount int64    `json:"strayCount"`
+
+	Less  []string `json:"less"`  // why not all that was asked for could be verified
+	Looks []string `json:"looks"` // what is proved and should be looked at
+	Notes []string `json:"notes"` // what changes nothing
+}
+
+// Totals are sums over all lines.
+type Totals struct {
+	Segments   int64            `json:"segments"`
+	Bytes      int64            `json:"bytes"` // of segments
+	Rows       int64            `json:"rows"`
+	Made       int64            `json:"made"` // rows that ingest itself made
+	Duplicates int64            `json:"duplicates"`
+	Gaps       map[string]int64 `json:"gaps"`    // offsets, by cause
+	Kinds      map[string]int64 `json:"kinds"`   // rows that were checked, by kind
+	Rejects    map[string]int64 `json:"rejects"` // rejected rows that were checked, by reason
+	Resets     int64            `json:"resets"`  // chain-reset rows
+	Anchors    int64            `json:"anchors"`
+	Voided     int64            `json:"voided"` // segments that a chain reset declared void
+}
+
+func newTotals() Totals {
+	return Totals{Gaps: map[string]int64{}, Kinds: map[string]int64{}, Rejects: map[string]int64{}}
+}
+
+func (t *Totals) add(o *Totals) {
+	t.Segments += o.Segments
+	t.Bytes += o.Bytes
+	t.Rows += o.Rows
+	t.Made += o.Made
+	t.Duplicates += o.Duplicates
+	t.Resets += o.Resets
+	t.Anchors += o.Anchors
+	t.Voided += o.Voided
+	addAll(t.Gaps, o.Gaps)
+	addAll(t.Kinds, o.Kinds)
+	addAll(t.Rejects, o.Rejects)
+}
+
+func addAll(to, from map[string]int64) {
+	for k, n := range from {
+		to[k] += n
+	}
+}
+
+// A LineReport is what was found of one line.
+type LineReport struct {
+	Line
+	Totals
+	FirstOffset int64 `json:"firstOffset"`
+	NextOffset  int64 `json:"nextOffset"` // after the last one accounted for
+	// Anchored is the last segment that an anchor covers, -1 if none does.
+	Anchored int64       `json:"anchored"`
+	Proved   bool        `json:"proved"` // every segment was read and follows the one before
+	Logs     []LogReport `json:"logs"`   // in the order of tenants
+
+	signatures int64
+	keyed      int64
+}
+
+// A LogReport is what was found of one log that was asked for.
+type LogReport struct {
+	Tenant      string     `json:"tenant"`
+	Scheme      string     `json:"scheme"`
+	Epoch       int32      `json:"epoch"`
+	FirstSeq    int64      `json:"firstSeq"` // of the first row that was seen
+	Rows        int64      `json:"rows"`     // that were seen
+	Rejected    int64      `json:"rejected"`
+	Duplicates  int64      `json:"duplicates"`
+	Size        int64      `json:"size"` // the next row's seq
+	Head        chain.Hash `json:"head"`
+	Root        chain.Hash `json:"root"`
+	NotAnchored int64      `json:"notAnchored"` // rows that no anchor covers
+	Proved      bool       `json:"proved"`      // every row from seq 0 on was checked and follows the one before
+}
+
+// A TenantReport sums up the logs of one tenant.
+type TenantReport struct {
+	Tenant                                        string
+	Logs, Rows, Rejected, Duplicates, NotAnchored int64
+	Proved                                        bool
+}
+
+// Tenants sums up the logs by tenant, in the order of their names.
+func (r *Report) Tenants() []TenantReport {
+	by := map[string]*TenantReport{}
+	for _, line := range r.Lines {
+		for _, l := range line.Logs {
+			t := by[l.Tenant]
+			if t == nil {
+				t = &TenantReport{Tenant: l.Tenant, Proved: true}
+				by[l.Tenant] = t
+			}
+			t.Logs++
+			t.Rows += l.Rows
+			t.Rejected += l.Rejected
+			t.Duplicates += l.Duplicates
+			t.NotAnchored += l.NotAnchored
+			t.Proved = t.Proved && l.Proved
+		}
+	}
+	all := make([]TenantReport, 0, len(by))
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		all = append(all, *by[name])
+	}
+	return all
+}
+
+// ExitCode returns the verdict; the first that holds:
+//
+//	1  tampered or damaged: there is a fault
+//	3  nothing, or less than was asked for, could be verified
+//	4  proved, with something to look at
+//	0  all that was asked for is proved
+//
+// That a verification cannot run (2) is an error of [Verify].
+func (r *Report) ExitCode() int {
+	switch {
+	case r.FaultCount > 0:
+		return 1
+	case len(r.Less) > 0:
+		return 3
+	case len(r.Looks) > 0:
+		return 4
+	}
+	return 0
+}
+
+// sum fills in what follows from the lines.
+func (r *Report) sum(s *survey) {
+	r.Totals = newTotals()
+	for _, l := range r.Lines {
+		r.Totals.add(&l.Totals)
+	}
+	r.Less = r.less(s)
+	r.Looks = r.looks()
+	r.Notes = r.notes(s)
+	r.Exit = r.ExitCode()
+}
+
+// less says why not all that was asked for could be verified.
+func (r *Report) less(s *survey) []string {
+	all := []string{}
+	add := func(format string, a ...any) { all = append(all, fmt.Sprintf(format, a...)) }
+	logs, keyed := 0, int64(0)
+	for _, l := range r.Lines {
+		logs += len(l.Logs)
+		keyed += l.keyed
+	}
+	switch {
+	case r.Totals.Segments == 0:
+		add("there is no segment: nothing could be verified")
+	case r.Tenant != "" && logs == 0:
+		add("tenant %s has no log in this archive: nothing could be verified", name(r.Tenant))
+	}
+	if s.compacted {
+		add("the archive was compacted: this version checks neither catalogs nor the %d data files, and not that what compaction dropped was ordered", s.data)
+	}
+	if keyed > 0 {
+		add("%d keyed logs: without their keys row_hash is not checked", keyed)
+	}
+	return all
+}
+
+// looks says what is proved and should be looked at.
+func (r *Report) looks() []string {
+	all := []string{}
+	add := func(n int64, format string, a ...any) {
+		if n > 0 {
+			all = append(all, fmt.Sprintf(format, a...))
+		}
+	}
+	t := &r.Totals
+	add(t.Gaps[archive.GapLost], "gap: Kafka had lost %d offsets before they were archived (%d gap rows)", t.Gaps[archive.GapLost], t.Kinds[audit.KindGap])
+	add(t.Resets, "chain reset: %d logs were begun anew by an operator's order, %d segments are void", t.Resets, t.Voided)
+	add(r.StrayCount, "stray: %d objects that no document lists and that continue no line", r.StrayCount)
+	return all
+}
+
+// notes says what changes nothing.
+func (r *Report) notes(s *survey) []string {
+	all := []string{}
+	add := func(n int64, format string, a ...any) {
+		if n > 0 {
+			all = append(all, fmt.Sprintf(format, a...))
+		}
+	}
+	var signatures int64
+	for _, l := range r.Lines {
+		signatures += l.signatures
+	}
+	add(r.Totals.Anchors, "%d anchors with %d signatures: compared with what was recomputed, signatures not checked: T0", r.Totals.Anchors, signatures)
+	for _, t := range r.Tenants() {
+		if r.Totals.Anchors > 0 {
+			add(t.NotAnchored, "%d %s of %s not anchored yet", t.NotAnchored, plural(t.NotAnchored, "row"), name(t.Tenant))
+		}
+	}
+	if r.Totals.Anchors == 0 && r.Totals.Segments > 0 {
+		add(1, "not anchored: there are no anchors, so that nothing shows whether the newest segments of each line are missing or were changed")
+	}
+	if r.Tenant != "" {
+		add(1, "only tenant %s was asked for: rows of other tenants were counted and their objects hashed, but not checked", name(r.Tenant))
+	}
+	add(s.keys, "%d key notes: not checked", s.keys)
+	add(s.exports, "%d objects of exporters: no evidence, not read", s.exports)
+	return all
+}
+
+func plural(n int64, word string) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}
+
+// sortFaults puts faults in the order of lines, ordinals and rows.
+func sortFaults(all []Fault) {
+	seq := func(f Fault) int64 {
+		if f.Seq == nil {
+			return -1
+		}
+		return *f.Seq
+	}
+	slices.SortStableFunc(all, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(seq(a), seq(b)))
+	})
+}

@@ -1,0 +1,225 @@
+package proof
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// anchorDelay is how far a row's archived_at may lie behind the first anchor
+// that covers it.
+const anchorDelay = 5 * time.Minute
+
+// An anchorTrail is what is known of a line's anchors so far.
+type anchorTrail struct {
+	next     int64           // the number that the next one must have
+	previous *anchor         // nil where it is not known
+	changed  map[string]bool // logs with rows since the previous one
+	newest   int64           // archived_at of the newest row since the previous one, microseconds
+	cut      bool            // it was said that the line ends before its anchors do
+}
+
+func countsOf(m *archive.Segment) anchorCounts {
+	c := anchorCounts{m.FirstOffset, m.NextOffset, m.Rows, m.Made, int64(len(m.Duplicates)), 0}
+	for _, g := range m.Gaps {
+		c.Gaps += g.To - g.From
+	}
+	return c
+}
+
+// add adds the counts of the next segment; FirstOffset stays.
+func (c *anchorCounts) add(o anchorCounts) {
+	c.NextOffset = o.NextOffset
+	c.Rows += o.Rows
+	c.Made += o.Made
+	c.Duplicates += o.Duplicates
+	c.Gaps += o.Gaps
+}
+
+// compareEntry compares a segment with what the anchor that covers it says. Its
+// hash was compared before it was decoded.
+func (j *joiner) compareEntry(st *step) {
+	if st.cover == nil {
+		return
+	}
+	f := Fault{Kind: FaultAnchor, Key: st.cover.key, Ordinal: st.o.ordinal}
+	prev := j.anchors.previous
+	switch {
+	case st.entry == nil && (st.cover.number == 0 || prev != nil && st.o.ordinal > prev.ordinal):
+		f.Text = fmt.Sprintf("the anchor covers segment %d, but does not list it", st.o.ordinal)
+	case st.entry == nil || st.digest == nil:
+		return
+	case st.entry.bytes != st.o.bytes:
+		f.Text = fmt.Sprintf("segment %d has %d bytes, the anchor says %d", st.o.ordinal, st.o.bytes, st.entry.bytes)
+	case st.entry.anchorCounts != countsOf(st.o.meta):
+		f.Text = fmt.Sprintf("offsets and counts of segment %d are not those that the anchor states", st.o.ordinal)
+	default:
+		return
+	}
+	j.fault(f)
+}
+
+// anchor compares an anchor with what the line gave so far. atEnd is true when
+// no segment comes any more.
+func (j *joiner) anchor(a *anchor, atEnd bool) {
+	j.rep.Anchors++
+	t := &j.anchors
+	if a.number != t.next {
+		j.anchorFault(a, FaultMissing, fmt.Sprintf("anchor %d is missing", t.next))
+		t.previous = nil
+	}
+	t.next = a.number + 1
+	if a.wrong != nil {
+		j.anchorFault(a, a.wrong.kind, a.wrong.text)
+		t.previous = nil
+		return
+	}
+	j.rep.signatures += int64(a.signatures)
+	j.anchorPlace(a)
+	switch known := t.previous != nil || a.number == 0; {
+	case a.ordinal > j.ordinal && atEnd:
+		j.cutTail(a)
+	case a.ordinal > j.ordinal:
+		// It ends in a stretch that is missing, which is named.
+	case a.ordinal == j.ordinal:
+		j.anchorTotals(a)
+		j.anchorHeads(a, known)
+		j.anchorCheckpoints(a)
+		j.coverRows(a)
+	}
+	t.previous = a
+}
+
+func (j *joiner) anchorFault(a *anchor, kind FaultKind, text string) {
+	j.fault(Fault{Kind: kind, Key: a.key, Ordinal: j.ordinal, Text: text})
+}
+
+// anchorPlace checks which line an anchor is of, and that it follows the one
+// before it.
+func (j *joiner) anchorPlace(a *anchor) {
+	fault := func(format string, args ...any) { j.anchorFault(a, FaultAnchor, fmt.Sprintf(format, args...)) }
+	at := lineKey{chain.Escape(a.line.Topic), chain.Escape(a.line.TopicID), a.line.Partition}
+	switch prev := j.anchors.previous; {
+	case at != j.l.lineKey:
+		fault("the anchor is of another line: %s/%d", Printable(a.line.Topic), a.line.Partition)
+	case j.v.rootSum != nil && a.archiveSHA256 != *j.v.rootSum:
+		fault("archiveSha256 is not the hash of %s: one of them was changed", archive.RootKey)
+	case j.v.root.ArchiveID != "" && a.archiveID != j.v.root.ArchiveID:
+		fault("the anchor is of archive %.40q", a.archiveID)
+	case prev == nil:
+	case a.previous == nil || *a.previous != prev.sum:
+		fault("previous is not the hash of the text of anchor %d", prev.number)
+	case a.time.Before(prev.time):
+		fault("time is before that of anchor %d", prev.number)
+	case a.ordinal < prev.ordinal:
+		fault("the anchor ends at segment %d, anchor %d at %d", a.ordinal, prev.number, prev.ordinal)
+	case len(a.segments) > 0 && a.segments[0].ordinal <= prev.ordinal:
+		fault("the anchor lists segment %d, which anchor %d covers", a.segments[0].ordinal, prev.number)
+	}
+}
+
+// cutTail names a tail that anchors cover and that is not there.
+func (j *joiner) cutTail(a *anchor) {
+	if j.anchors.cut || j.ordinal < 0 && j.l.catalogs > 0 {
+		return
+	}
+	j.anchors.cut = true
+	j.anchorFault(a, FaultMissing, fmt.Sprintf("the anchor covers segments up to %d, here they end before %d: the tail is missing", a.ordinal, j.ordinal+1))
+}
+
+// anchorTotals compares sums since the beginning, unless a stretch is unknown.
+func (j *joiner) anchorTotals(a *anchor) {
+	if j.breaks > 0 {
+		return
+	}
+	if a.ordinal >= 0 && a.totals != j.counts {
+		j.anchorFault(a, FaultAnchor, fmt.Sprintf("totals are not those of segments 0 to %d", a.ordinal))
+	}
+	var sizes int64
+	for _, st := range j.logs {
+		sizes += st.Size
+	}
+	if j.v.o.Tenant == "" && sizes != a.totals.Rows {
+		j.anchorFault(a, FaultAnchor, fmt.Sprintf("the sizes of all heads sum up to %d, totals.rows is %d", sizes, a.totals.Rows))
+	}
+	if at := a.time.UnixMicro() + anchorDelay.Microseconds(); j.anchors.newest > at {
+		j.anchorFault(a, FaultTime, "a row that the anchor covers was archived more than 5 minutes after it")
+	}
+}
+
+// anchorHeads compares the heads that an anchor lists: exactly those that
+// changed since the anchor before, or all.
+func (j *joiner) anchorHeads(a *anchor, known bool) {
+	for i := range a.heads {
+		j.anchorHead(a, &a.heads[i], known)
+	}
+	want := maps.Keys(j.anchors.changed)
+	if a.full {
+		want = maps.Keys(j.logs)
+	}
+	for _, tenant := range slices.Sorted(want) {
+		if (known || a.full) && a.head(tenant) == nil {
+			j.headFault(a, tenant, 0, "the anchor does not list the log's head")
+		}
+	}
+}
+
+func (j *joiner) anchorHead(a *anchor, h *anchorHead, known bool) {
+	if !j.v.wants(h.tenant) {
+		return
+	}
+	st := j.logs[h.tenant]
+	switch {
+	case st == nil:
+		if j.breaks == 0 {
+			j.headFault(a, h.tenant, 0, "the anchor lists a log that has no rows here")
+		}
+	case st.breaks < j.breaks:
+		// Its rows are not known; the cause is named.
+	case h.size != st.Size || h.head != st.Head || h.scheme != st.Scheme || h.epoch != st.Epoch:
+		j.headFault(a, h.tenant, min(h.size, st.Size), fmt.Sprintf("the anchor says that the log has %d rows and head %s; it has %d and %s", h.size, short(h.head), st.Size, short(st.Head)))
+	case !slices.Equal(h.frontier, st.tree.Frontier):
+		j.headFault(a, h.tenant, 0, "the anchor's root and frontier are not those of the log's tree")
+	case known && !a.full && !j.anchors.changed[h.tenant]:
+		j.headFault(a, h.tenant, h.size, "the anchor lists a head that did not change")
+	}
+}
+
+func (j *joiner) headFault(a *anchor, tenant string, seq int64, text string) {
+	j.fault(Fault{Kind: FaultAnchor, Key: a.key, Ordinal: j.ordinal, Tenant: tenant, Seq: &seq, Text: text})
+}
+
+// anchorCheckpoints compares the texts of checkpoints with the logs' trees.
+func (j *joiner) anchorCheckpoints(a *anchor) {
+	for _, c := range a.checkpoints {
+		st := j.logs[c.tenant]
+		if !j.v.wants(c.tenant) || st == nil && j.breaks > 0 || st != nil && st.breaks < j.breaks {
+			continue
+		}
+		text, _, err := splitNote([]byte(c.note))
+		if err != nil || st == nil || text != j.checkpoint(st) {
+			j.headFault(a, c.tenant, 0, "the checkpoint is not that of the log's tree")
+		}
+	}
+}
+
+func (j *joiner) checkpoint(st *logState) string {
+	log := chain.Log{ArchiveID: j.v.root.ArchiveID, Tenant: st.Tenant, Topic: j.rep.Topic, TopicID: j.rep.TopicID, Partition: j.rep.Partition}
+	return chain.CheckpointText(chain.CheckpointOrigin(log), st.Size, st.tree.Root())
+}
+
+// coverRows notes what an anchor covers.
+func (j *joiner) coverRows(a *anchor) {
+	for tenant := range j.anchors.changed {
+		if st := j.logs[tenant]; st != nil {
+			st.anchored = st.Size
+		}
+	}
+	clear(j.anchors.changed)
+	j.anchors.newest = 0
+	j.rep.Anchored = a.ordinal
+}
