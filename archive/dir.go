@@ -27,6 +27,9 @@ var storeFolders = []string{".sgwtmp"}
 // an entry is not passed over in silence either: a listing that meets one ends
 // with an error that names it. The folder itself may be reached by a link.
 //
+// In the folder of a store that keeps versions there, what was deleted may
+// still have an empty file: read such a bucket through its store.
+//
 // A file system that does not tell upper from lower case cannot hold an
 // archive whose keys differ in nothing else.
 type Dir struct {

@@ -42,9 +42,10 @@ func TestAnswers(t *testing.T) {
 		{409, "OperationAborted", archive.ErrConflict, nil, 1},
 		{403, "AccessDenied", archive.ErrDenied, archive.ErrDenied, 1},
 		{403, "SignatureDoesNotMatch", archive.ErrDenied, archive.ErrDenied, 1},
-		{403, "RequestTimeTooSkewed", archive.ErrDenied, archive.ErrDenied, 1},
+		{403, "RequestTimeTooSkewed", archive.ErrDenied, archive.ErrDenied, 3},
 		{401, "Unauthorized", archive.ErrDenied, archive.ErrDenied, 1},
 		{400, "ExpiredToken", archive.ErrDenied, archive.ErrDenied, 1},
+		{404, "XAdminUserNotFound", archive.ErrDenied, archive.ErrDenied, 1},
 		{400, "InvalidArgument", nil, nil, 1},
 		{404, "NoSuchBucket", ErrNoBucket, ErrNoBucket, 1},
 		{404, "NoSuchKey", archive.ErrNotFound, archive.ErrNotFound, 1},
@@ -372,7 +373,7 @@ func TestAssumeRole(t *testing.T) {
 		}
 		form, _ = url.ParseQuery(string(body))
 		fmt.Fprint(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
-			<AccessKeyId>key</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>role-token</SessionToken>
+			<AccessKeyId>key</AccessKeyId><SecretAccessKey>secret</SecretAccessKey><SessionToken>role-token</SessionToken>
 			<Expiration>2100-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`)
 		return true
 	}

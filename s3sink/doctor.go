@@ -10,9 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-
 	"github.com/ledgerlake/ledgerlake/archive"
 )
 
@@ -54,8 +51,8 @@ const (
 const (
 	// ProbePrefix is the prefix of all keys that probes use.
 	ProbePrefix = "probe/"
-	// ProbeKey is the one probe that may stay: where the credentials may not
-	// delete. It is no evidence, and no stray either.
+	// ProbeKey is the one probe that may stay, where it may not be deleted. It
+	// is no evidence, and no stray either.
 	ProbeKey = ProbePrefix + "doctor"
 
 	fullRacers  = 32
@@ -93,8 +90,8 @@ func Verdict(findings []Finding) error {
 // requests. Where there is no archive yet it races two writers on a probe.
 //
 // The full form races 32 on a fresh key below [ProbePrefix], and deletes it
-// with all its versions. Where the credentials may not delete, it uses
-// ledgerlake.json as the short form does, or [ProbeKey], which then stays.
+// with all its versions. Where that is denied, or a default lock forbids it, it
+// uses ledgerlake.json as the short form does, or [ProbeKey], which then stays.
 func Doctor(ctx context.Context, b *Bucket, full bool) ([]Finding, error) {
 	d := &doctor{b: b, full: full, racers: shortRacers}
 	if full {
@@ -125,7 +122,9 @@ type doctor struct {
 	racers   int
 	findings []Finding
 
-	mayDelete bool
+	versioned bool   // as far as the store says
+	locked    bool   // new objects are, for a while
+	mayDelete bool   // and it leaves nothing behind but versions
 	fresh     bool   // whether key is expected to be free
 	key       string // that racers want to create
 	body      []byte // of the object at key; once it is there
@@ -221,13 +220,13 @@ func (d *doctor) chooseLasting(ctx context.Context) error {
 // mayWeDelete finds out by deleting what is not there. In a versioned bucket
 // that makes a delete marker, which goes as well.
 func (d *doctor) mayWeDelete(ctx context.Context) error {
-	err := d.b.deleteAll(ctx, ProbePrefix+"absent")
+	err := d.deleteAll(ctx, ProbePrefix+"absent")
 	switch {
 	case err == nil:
-		d.mayDelete = true
+		d.mayDelete = !d.locked
 		d.find(FindingDelete, OK, "allowed, also of versions")
 	case errors.Is(err, errVersionsStay):
-		d.mayDelete = true
+		d.mayDelete = !d.locked
 		d.find(FindingDelete, Warn, "objects can be deleted, their old versions cannot (%v): compact needs s3:ListBucketVersions and s3:DeleteObjectVersion to erase", err)
 	case errors.Is(err, archive.ErrDenied):
 		d.find(FindingDelete, OK, "denied: right for ingest and verify; compact needs s3:DeleteObject and s3:DeleteObjectVersion")
@@ -515,16 +514,24 @@ func (d *doctor) wrongChecksum(ctx context.Context) error {
 	return nil
 }
 
-// wrongCredentials writes over what is there with credentials that nobody
-// has, and wants to hear that instead of 412.
+// wrongCredentials writes over what is there with our key and a secret that is
+// not its own, and wants to hear that instead of 412.
 func (d *doctor) wrongCredentials(ctx context.Context) error {
 	if !d.full {
 		return nil
 	}
-	options := d.b.client.Options()
-	options.Credentials = credentials.NewStaticCredentialsProvider("LEDGERLAKEDOCTOR", "not-a-secret", "")
-	stranger := &Bucket{client: s3.New(options), url: d.b.url, checksum: d.b.checksum}
-	_, err := stranger.put(ctx, d.key, d.body, d.b.checksum)
+	ours, err := d.b.client.Options().Credentials.Retrieve(ctx)
+	if err != nil {
+		return failed(ctx, "get credentials for", d.b.url.Bucket, err)
+	}
+	stranger := &Bucket{url: d.b.url}
+	o := &stranger.url.Options
+	o.AccessKey, o.SecretKey, o.SessionToken = ours.AccessKeyID, "not the secret", ours.SessionToken
+	o.RoleARN, o.ExternalID = "", ""
+	if err := stranger.connect(ctx); err != nil {
+		return err
+	}
+	_, err = stranger.put(ctx, d.key, d.body, d.b.checksum)
 	switch {
 	case errors.Is(err, archive.ErrDenied):
 		d.find(FindingErrors, OK, "wrong credentials are told 401 or 403")
@@ -538,16 +545,20 @@ func (d *doctor) wrongCredentials(ctx context.Context) error {
 	return nil
 }
 
-// cleanUp deletes what the probes made, and says what it could not.
-// It does so also for a caller that gave up.
+// cleanUp deletes what the probes made, and says what it could not. It does so
+// also for a caller that gave up.
 func (d *doctor) cleanUp(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
+	if !d.mayDelete && len(d.leftovers) > 0 {
+		d.find(FindingCleanUp, Warn, "%s stays, for it may not be deleted; verify knows it", ProbeKey)
+		return nil
+	}
 	for _, key := range d.leftovers {
-		err := d.b.deleteAll(ctx, key)
+		err := d.deleteAll(ctx, key)
 		switch {
-		case err == nil, errors.Is(err, errVersionsStay):
-		case key == ProbeKey && errors.Is(err, archive.ErrDenied):
-			d.find(FindingCleanUp, Warn, "%s stays, for the credentials may not delete; verify knows it", key)
+		case err == nil:
+		case errors.Is(err, errVersionsStay):
+			d.find(FindingCleanUp, Warn, "%s is deleted, old versions of it stay: %v", key, err)
 		case isVerdict(err):
 			d.find(FindingCleanUp, Warn, "%s stays: %v; delete it", key, err)
 		default:

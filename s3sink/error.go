@@ -47,7 +47,11 @@ type Error struct {
 // Error is one line: what was done, what follows from the answer, the answer.
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: ", e.Op, e.Key)
+	b.WriteString(e.Op)
+	if e.Key != "" {
+		b.WriteString(" " + e.Key)
+	}
+	b.WriteString(": ")
 	if e.kind != nil {
 		fmt.Fprintf(&b, "%v: ", e.kind)
 	}
@@ -106,6 +110,10 @@ func (e *Error) readAnswer(answer *awshttp.ResponseError, err error) {
 	}
 }
 
+// deniedCodes mean a denial under another status: 400 on AWS, and 404 on
+// versitygw for an access key that it does not know.
+var deniedCodes = []string{"ExpiredToken", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId", "XAdminUserNotFound"}
+
 // kindOf is the table of what follows from an answer.
 //
 // A 404 means an absent object only where the store says NoSuchKey: the page
@@ -120,9 +128,7 @@ func kindOf(op string, status int, code string) error {
 		return archive.ErrExists
 	case status == http.StatusConflict && op == opCreate:
 		return archive.ErrConflict
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return archive.ErrDenied
-	case slices.Contains([]string{"ExpiredToken", "InvalidToken", "TokenRefreshRequired"}, code): // these come as 400
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, slices.Contains(deniedCodes, code):
 		return archive.ErrDenied
 	}
 	return nil
@@ -133,6 +139,9 @@ func worthRetrying(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
 		return false
+	}
+	if e.Code == "RequestTimeTooSkewed" {
+		return true // the SDK has read the store's clock, and signs by it from now on
 	}
 	if e.kind != nil {
 		return e.kind == ErrDamaged

@@ -98,7 +98,7 @@ func (o *Options) Set(name, value string) error {
 		if s.Secret {
 			return fmt.Errorf("setting %s is not valid", name)
 		}
-		return fmt.Errorf("setting %s=%s: %w", name, value, err)
+		return fmt.Errorf("setting %s=%s: %w", name, oneLine(value), err)
 	}
 	return nil
 }

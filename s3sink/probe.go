@@ -54,6 +54,7 @@ func (d *doctor) lockIs(c *types.ObjectLockConfiguration) error {
 	if r.Mode != types.ObjectLockRetentionModeGovernance {
 		return d.refuse(FindingLock, "new objects are locked for %s in %s mode, which forbids every erasure: remove the bucket's default retention, and lock an anchor bucket instead", period, oneLine(string(r.Mode)))
 	}
+	d.locked = true
 	d.find(FindingLock, Warn, "new objects are locked for %s in GOVERNANCE mode: compact needs s3:BypassGovernanceRetention to erase", period)
 	return nil
 }
@@ -69,6 +70,7 @@ func (d *doctor) versioning(ctx context.Context) error {
 	case err == nil && out.Status == "":
 		d.find(FindingVersioning, OK, "off")
 	case err == nil:
+		d.versioned = true
 		d.find(FindingVersioning, OK, "%s: compact deletes old versions too, and needs s3:ListBucketVersions and s3:DeleteObjectVersion", oneLine(string(out.Status)))
 	case errors.Is(err, archive.ErrDenied):
 		d.find(FindingVersioning, Warn, "cannot be seen (%v): allow s3:GetBucketVersioning", err)
@@ -113,18 +115,17 @@ func (d *doctor) ask(ctx context.Context, op string, request func(context.Contex
 
 // deleteAll deletes an object of the probes and all its versions. It returns
 // an error matching errVersionsStay if only the former could be done.
-func (b *Bucket) deleteAll(ctx context.Context, key string) error {
-	marker, err := b.deleteVersion(ctx, key, nil)
-	if err != nil || marker == nil {
-		// Without a marker the bucket has no versions, and it is gone.
+func (d *doctor) deleteAll(ctx context.Context, key string) error {
+	marker, err := d.b.deleteVersion(ctx, key, nil)
+	if err != nil || marker == nil && !d.versioned {
 		return err
 	}
-	versions, err := b.listVersions(ctx, key)
+	versions, err := d.b.listVersions(ctx, key)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errVersionsStay, err)
 	}
-	for _, id := range append(versions, *marker) {
-		if _, err := b.deleteVersion(ctx, key, aws.String(id)); err != nil {
+	for _, id := range versions {
+		if _, err := d.b.deleteVersion(ctx, key, aws.String(id)); err != nil {
 			return fmt.Errorf("%w: %w", errVersionsStay, err)
 		}
 	}

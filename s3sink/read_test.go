@@ -53,6 +53,7 @@ func TestGetReturnsTheObjectOrAnError(t *testing.T) {
 		}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			s := newStore(t)
 			s.hook = func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
 				c.reply(w)

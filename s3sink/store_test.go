@@ -19,6 +19,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
 // A store is as much of S3 as the tests ask of it, behaving well. A test has
@@ -77,6 +81,9 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
+	if !signed(r) {
+		r.Header.Del("Authorization") // before the hook, which may change what was signed
+	}
 	s.mu.Lock()
 	s.seen = append(s.seen, r)
 	hook := s.hook
@@ -95,8 +102,8 @@ func (s *store) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	switch {
 	case bucket != "bucket":
 		answer(w, 404, "NoSuchBucket")
-	case r.Header.Get("Authorization") == "" || !strings.Contains(r.Header.Get("Authorization"), "Credential=key/"):
-		answer(w, 403, "InvalidAccessKeyId")
+	case r.Header.Get("Authorization") == "":
+		answer(w, 403, "SignatureDoesNotMatch")
 	case query.Has("object-lock"):
 		answer(w, 404, "ObjectLockConfigurationNotFoundError")
 	case query.Has("versioning"):
@@ -113,6 +120,32 @@ func (s *store) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	default:
 		s.get(w, r, key)
 	}
+}
+
+// signed reports whether the request is signed with the key and secret of the
+// tests, by signing it again.
+func signed(r *http.Request) bool {
+	given := r.Header.Get("Authorization")
+	_, list, _ := strings.Cut(given, "SignedHeaders=")
+	list, _, _ = strings.Cut(list, ",")
+	again := r.Clone(r.Context())
+	again.Header = http.Header{}
+	for _, name := range strings.Split(list, ";") {
+		again.Header[http.CanonicalHeaderKey(name)] = r.Header.Values(name)
+	}
+	again.URL.Host, again.URL.Scheme = r.Host, "http"
+	at, _ := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	keys := aws.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}
+	_, rest, _ := strings.Cut(given, "Credential=key/")
+	scope := strings.Split(rest, "/")
+	if len(scope) < 3 {
+		return false
+	}
+	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+	if err := signer.SignHTTP(r.Context(), keys, again, r.Header.Get("X-Amz-Content-Sha256"), "s3", scope[1], at); err != nil {
+		return false
+	}
+	return again.Header.Get("Authorization") == given
 }
 
 func (s *store) put(w http.ResponseWriter, r *http.Request, key string, body []byte) {

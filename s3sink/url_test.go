@@ -202,7 +202,7 @@ func FuzzPrefix(f *testing.F) {
 		if b.url.Prefix != prefix {
 			t.Fatalf("opened prefix %q, want %q", b.url.Prefix, prefix)
 		}
-		for _, stranger := range []string{"other/log/x", strings.TrimSuffix(prefix, "/") + "-2/x"} {
+		for _, stranger := range []string{"!" + prefix + "x", strings.TrimSuffix(prefix, "/") + "-2/x"} {
 			if prefix != "" {
 				s.objects[stranger] = nil
 			}

@@ -44,15 +44,18 @@ func Run(t *testing.T, open func(t *testing.T) archive.Bucket) {
 	}
 }
 
+// fill creates objects, several at a time, and stops the test at the first
+// that fails.
 func fill(t *testing.T, b archive.Bucket, objects map[string][]byte) {
 	t.Helper()
+	ctx, stop := context.WithCancelCause(t.Context())
 	queue := make(chan string)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for key := range queue {
-				if _, err := b.Create(t.Context(), key, objects[key]); err != nil {
-					t.Errorf("Create(%q): %v", key, err)
+				if _, err := b.Create(ctx, key, objects[key]); err != nil {
+					stop(err) // the first one counts
 				}
 			}
 		})
@@ -62,9 +65,10 @@ func fill(t *testing.T, b archive.Bucket, objects map[string][]byte) {
 	}
 	close(queue)
 	wg.Wait()
-	if t.Failed() {
-		t.FailNow()
+	if err := context.Cause(ctx); err != nil {
+		t.Fatalf("the objects of the test cannot be created: %v", err)
 	}
+	stop(nil)
 }
 
 func aTakenKeyIsKept(t *testing.T, b archive.Bucket) {
