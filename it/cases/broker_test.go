@@ -183,6 +183,8 @@ func TestTopicMadeAgain(t *testing.T) {
 	s.must(s.kafka.DeleteTopic(topic))
 	s.topics = nil
 	s.topic(topic, nil)
+	s.client = s.newClient() // the old one knows the old topic
+	s.group.Client = s.client
 	s.produce(topic, "acme", calls("acme", 100, 5)...)
 	s.start()
 	s.until("the new topic's rows", func() bool {

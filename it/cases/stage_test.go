@@ -159,10 +159,10 @@ func (s *stage) drain(topics ...string) {
 	s.must(s.group.WaitDrained(ctx, s.alive, topics...))
 }
 
-var errEnded = errors.New("ingest ended by itself")
+var errEnded = errors.New("ingest ended by itself, or gave up a partition")
 
 func (s *stage) alive() error {
-	if !s.ingest.Running() {
+	if !s.ingest.Running() || strings.Contains(s.ingest.Output(), "partition stopped") {
 		return fmt.Errorf("%w: %s", errEnded, tail(s.ingest.Output()))
 	}
 	return nil
@@ -359,5 +359,8 @@ func number(cell any) int64 {
 	return n
 }
 
-// tail returns the end of a log.
-func tail(text string) string { return text[max(0, len(text)-4000):] }
+// tail returns the end of a log, for people.
+func tail(text string) string {
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return strings.Contains(l, `"level":"debug"`) })
+	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+}

@@ -4,6 +4,7 @@ package cases
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -105,46 +106,48 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// Stores do not agree on checksums. Each kind works with one setting, and with
-// the wrong one the start says which.
+// Stores do not agree on checksums. Each kind works with one setting; and with
+// the wrong one ingest does not start, and says which would be right.
 func TestChecksumSettings(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		store faults3.Options
-		right []string
-		wrong []string // "" where every setting works
+		wrong string // "" where every setting works
 	}{
-		{"welcome", faults3.Options{}, nil, nil},
-		{"required", faults3.Options{Checksums: faults3.Require}, nil, []string{"--s3.checksum", "none"}},
-		{"refused", faults3.Options{Checksums: faults3.Refuse}, []string{"--s3.checksum", "none"}, []string{"--s3.checksum", "sha256"}},
-		{"over TLS", faults3.Options{TLS: true}, nil, nil},
-		{"chunks refused over TLS", faults3.Options{TLS: true, RefuseChunked: true}, []string{"--s3.checksum", "none"}, nil},
+		{"welcome", faults3.Options{}, ""},
+		{"required", faults3.Options{Checksums: faults3.Require}, "none"},
+		{"refused", faults3.Options{Checksums: faults3.Refuse}, "sha256"},
+		{"over TLS", faults3.Options{TLS: true}, ""},
+		{"chunks refused over TLS", faults3.Options{TLS: true, RefuseChunked: true}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t, c.store, topic)
 			s.produce(topic, "acme", calls("acme", 0, 40)...)
-			if c.wrong != nil {
-				s.refusesToStart("s3.checksum", c.wrong...)
+			var args []string
+			if c.wrong != "" {
+				args = []string{"--s3.checksum", s.advice("checksum", "--s3.checksum", c.wrong)}
 			}
-			a := s.settle(oracle.Proved, c.right...)
+			a := s.settle(oracle.Proved, args...)
 			s.wantRows(a, `select count(*) from {rows}`, []any{"40"})
 		})
 	}
 }
 
-// refusesToStart requires that ingest ends by itself, not well, and names the
-// setting that is wrong.
-func (s *stage) refusesToStart(setting string, args ...string) {
+// advice requires that ingest ends by itself, not well, before it writes
+// anything, and returns the value that it advises for a setting.
+func (s *stage) advice(setting string, args ...string) string {
 	s.Helper()
 	s.start(args...)
 	code, err := s.ingest.Wait(30 * time.Second)
 	s.must(err)
-	if code == 0 || !strings.Contains(s.ingest.Output(), setting) {
-		s.Errorf("ingest %v: exit %d, and the log does not name %s: %s", args, code, setting, tail(s.ingest.Output()))
+	if n := len(s.store.Keys("log/")); code == 0 || n > 0 {
+		s.Fatalf("ingest %v: exit %d, %d segments written", args, code, n)
 	}
-	if n := len(s.store.Keys("log/")); n > 0 {
-		s.Errorf("%d segments were written", n)
+	found := regexp.MustCompile(setting + `=(\S+?)[\s,;]`).FindAllStringSubmatch(s.ingest.Output(), -1)
+	if found == nil {
+		s.Fatalf("ingest %v does not name %s: %s", args, setting, s.ingest.Output())
 	}
+	return found[len(found)-1][1]
 }
 
 // A bit that flips on the way from the store must show, whatever checksums the

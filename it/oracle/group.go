@@ -50,17 +50,21 @@ func (g Group) Lag(ctx context.Context, topics ...string) (int64, error) {
 func (g Group) WaitDrained(ctx context.Context, alive func() error, topics ...string) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	last := int64(-1)
 	for {
 		lag, err := g.Lag(ctx, topics...)
 		if lag == 0 && err == nil {
 			return nil
+		}
+		if err == nil {
+			last = lag
 		}
 		if err := alive(); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: lag %d, %v", ctx.Err(), lag, err)
+			return fmt.Errorf("group %s is not drained: %w: lag %d", g.Name, ctx.Err(), last)
 		case <-tick.C:
 		}
 	}
