@@ -1,14 +1,20 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"os"
+	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+	"go.uber.org/zap"
 
 	"github.com/ledgerlake/ledgerlake/config"
 )
@@ -66,4 +72,30 @@ func mechanism(s config.SASL) sasl.Mechanism {
 		return scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
 	}
 	return nil
+}
+
+// warnings logs what is likely a mistake, and none that ingest stops for: a
+// topic that is not there (it is read as soon as it is), and a password that
+// anybody on the way can read. It returns when the brokers have answered, or
+// not within its time; that they do not answer is the pipeline's to say.
+func warnings(ctx context.Context, log *zap.Logger, s *config.Ingest, opts []kgo.Opt) {
+	if s.Kafka.SASL.Mechanism == config.SASLPlain && !s.Kafka.TLS {
+		log.Warn("the password for Kafka is sent in the clear: set kafka.tls, or use scram")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	client, err := kgo.NewClient(opts...)
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	topics, err := kadm.NewClient(client).ListTopics(ctx, s.Topics...)
+	if err != nil {
+		return
+	}
+	for _, t := range topics.Sorted() {
+		if errors.Is(t.Err, kerr.UnknownTopicOrPartition) {
+			log.Warn("topic does not exist; it is read as soon as it does", zap.String("topic", t.Topic))
+		}
+	}
 }

@@ -8,10 +8,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +60,28 @@ func TestConnection(t *testing.T) {
 				t.Errorf("let in is %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// A topic that is not there, and a password that is sent in the clear, are
+// warned of; a topic that is there is not.
+func TestWarnings(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "there"), kfake.EnableSASL(), kfake.Superuser("PLAIN", "plain", "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	s := config.Ingest{Brokers: cluster.ListenAddrs(), Topics: []string{"there", "not-there"}}
+	s.Kafka = config.Kafka{ClientID: "test", SASL: config.SASL{Mechanism: config.SASLPlain, User: "plain", Password: config.NewSecret("secret")}}
+	opts, err := connection(&s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, log := reporting(false)
+	warnings(t.Context(), newLogger(log, config.Log{Level: "info", Format: "json"}), &s, opts)
+	got := lines(t, log)
+	if len(got) != 2 || !strings.Contains(fmt.Sprint(got[0]["msg"]), "in the clear") || got[1]["topic"] != "not-there" {
+		t.Errorf("warned of %v", got)
 	}
 }
 

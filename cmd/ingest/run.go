@@ -39,6 +39,7 @@ func ingest(ctx context.Context, in invocation) error {
 	if err := examine(ctx, log, bucket); err != nil {
 		return err
 	}
+	go warnings(ctx, log, &s, client)
 	client = append(client, kgo.WithLogger(clientLog{sampled(log).Sugar()}))
 	return archiveUntilDone(ctx, log, &s, pipelineSettings(&s, bucket, client))
 }
