@@ -20,11 +20,13 @@ const (
 
 // Sizes of an Encoder's buffers in bytes. A page ends at pageSize, which zstd
 // compresses as one block; chunkSize is what a finished page is kept in, 65
-// times; an Encoder that has written an object above maxIdle starts afresh.
+// times. After a large object the Encoder lets go of the buffer that held it, and
+// after a huge one of the writer as well: its columns keep what they have held.
 const (
-	pageSize  = 64 << 10
-	chunkSize = 4 << 10
-	maxIdle   = 4 << 20
+	pageSize    = 64 << 10
+	chunkSize   = 4 << 10
+	largeObject = 256 << 10
+	hugeObject  = 1 << 20
 )
 
 // maxValue is the longest value that can be written, in bytes.
@@ -81,7 +83,7 @@ func (e *Encoder) Encode(rows []chain.Row, metadata []byte) ([]byte, error) {
 	e.object.Reset()
 	e.writer.Reset(&e.object)
 	object, err := e.encode(rows, metadata)
-	e.release(err != nil || e.object.Cap() > maxIdle)
+	e.release(err)
 	return object, err
 }
 
@@ -99,11 +101,15 @@ func (e *Encoder) encode(rows []chain.Row, metadata []byte) ([]byte, error) {
 	return seal(e.object.Bytes(), e.writer.File().Metadata(), metadata)
 }
 
-// release lets go of the rows, and of a writer that has grown large or was left
-// in the middle of an object.
-func (e *Encoder) release(writer bool) {
+// release lets go of the rows, of what has grown large, and after an error of
+// the writer, which was left in the middle of an object.
+func (e *Encoder) release(err error) {
 	clear(e.values[:cap(e.values)])
-	if writer {
+	size := e.object.Cap()
+	if size > largeObject {
+		e.object = bytes.Buffer{}
+	}
+	if err != nil || size > hugeObject {
 		*e = Encoder{}
 	}
 }

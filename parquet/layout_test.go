@@ -1,0 +1,290 @@
+package parquet
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// refuses requires that CheckLayout refuses an object, with some words.
+func refuses(t *testing.T, object []byte, words string) {
+	t.Helper()
+	err := CheckLayout(object)
+	if !errors.Is(err, ErrMalformed) {
+		t.Fatalf("CheckLayout: %v, want ErrMalformed", err)
+	}
+	if !strings.Contains(err.Error(), words) {
+		t.Errorf("CheckLayout: %v, want %q", err, words)
+	}
+}
+
+func TestLayoutOfColumns(t *testing.T) {
+	text, number := pq.Optional(pq.String()), pq.Optional(pq.Leaf(bare{pq.Int64Type}))
+	for name, c := range map[string]struct {
+		group pq.Group
+		words string
+	}{
+		"one too many":               {with("password", text), "no column password"},
+		"one too many, nested":       {with("a", pq.Group{"b": text}), "no column a.b"},
+		"a slot is missing":          {with("prompts", nil), "no column prompts"},
+		"a required one is missing":  {with("row_hash", nil), "no column row_hash"},
+		"required where null may be": {with("turn_id", pq.String()), "REQUIRED, want OPTIONAL"},
+		"null where it is required":  {with("seq", number), "OPTIONAL, want REQUIRED"},
+		"text for a number":          {with("seq", pq.String()), "another type"},
+		"wide for narrow":            {with("epoch", pq.Leaf(bare{pq.Int64Type})), "another type"},
+		"unsigned":                   {with("latency_us", pq.Optional(pq.Uint(64))), "logical type"},
+		"milliseconds":               {with("created_at", pq.Optional(pq.Timestamp(pq.Millisecond))), "logical type"},
+		"local time":                 {with("created_at", pq.Optional(pq.TimestampAdjusted(pq.Microsecond, false))), "logical type"},
+		"a plain number for a time":  {with("created_at", number), "logical type"},
+		"binary for text":            {with("ext", pq.Optional(pq.Leaf(pq.ByteArrayType))), "logical type"},
+		"JSON for text":              {with("ext", pq.Optional(pq.JSON())), "logical type"},
+		"text for binary":            {with("raw", text), "logical type"},
+		"a hash of 31 bytes":         {with("row_hash", pq.Leaf(pq.FixedLenByteArrayType(31))), "another type"},
+		"a hash as binary":           {with("row_hash", pq.Leaf(pq.ByteArrayType)), "another type"},
+		"one text for a list":        {with("fallback_chain", text), "another type"},
+		"repeated for a list":        {with("fallback_chain", pq.Repeated(pq.String())), "another type"},
+		"a required list":            {with("fallback_chain", pq.List(pq.Optional(pq.String()))), "levels"},
+		"a list of binary":           {with("fallback_chain", pq.Optional(pq.List(pq.Leaf(pq.ByteArrayType)))), "logical type"},
+	} {
+		t.Run(name, func(t *testing.T) { refuses(t, foreign(t, nil, c.group), c.words) })
+	}
+}
+
+// Sealed columns must not keep a value outside their pages, whoever wrote them.
+func TestLayoutOfSealedColumns(t *testing.T) {
+	rows, _ := tokenRows(4)
+	for name, c := range map[string]struct {
+		group   pq.Group
+		options []pq.WriterOption
+		words   string
+	}{
+		"bounds":                     {formatGroup(), nil, "sealed column in the footer"},
+		"a dictionary on a slot":     {with("ext", pq.Optional(pq.Encoded(pq.String(), &pq.RLEDictionary))), sealing(), "dictionary of a sealed"},
+		"a dictionary on user_id":    {with("user_id", pq.Optional(pq.Encoded(pq.String(), &pq.RLEDictionary))), sealing(), "dictionary of a sealed"},
+		"a dictionary on a hash":     {with("prev_hash", pq.Encoded(pq.Leaf(pq.FixedLenByteArrayType(32)), &pq.RLEDictionary)), sealing(), "dictionary of a sealed"},
+		"a bloom filter on a hash":   {formatGroup(), append(sealing(), pq.BloomFilters(pq.SplitBlockFilter(10, "row_hash"))), "bloom filter"},
+		"a bloom filter on a slot":   {formatGroup(), append(sealing(), pq.BloomFilters(pq.SplitBlockFilter(10, "decision"))), "bloom filter"},
+		"a bloom filter on residual": {formatGroup(), append(sealing(), pq.BloomFilters(pq.SplitBlockFilter(10, "residual"))), "bloom filter"},
+		"delta lengths":              {with("turn_id", pq.Optional(pq.Encoded(pq.String(), &pq.DeltaLengthByteArray))), sealing(), "encoding DELTA_LENGTH_BYTE_ARRAY"},
+		"delta texts in a slot":      {with("context", pq.Optional(pq.Encoded(pq.String(), &pq.DeltaByteArray))), sealing(), "encoding DELTA_BYTE_ARRAY"},
+		"data pages of version 2":    {formatGroup(), append(sealing(), pq.DataPageVersion(2)), "DATA_PAGE_V2"},
+		"a key of its own":           {formatGroup(), append(sealing(), pq.KeyValueMetadata("comment", "hello")), `key-value "comment"`},
+	} {
+		t.Run(name, func(t *testing.T) { refuses(t, foreign(t, rows, c.group, c.options...), c.words) })
+	}
+}
+
+// Bounds of one sealed column are found wherever they stand alone.
+func TestLayoutFindsBoundsOfEachColumn(t *testing.T) {
+	rows, _ := tokenRows(4)
+	for i := range columns {
+		c := &columns[i]
+		if !c.sealed {
+			continue
+		}
+		var options []pq.WriterOption
+		for j := range columns {
+			if columns[j].unbounded() && i != j {
+				options = append(options, pq.SkipPageBounds(columns[j].path()...), pq.SkipPageStatistics(columns[j].path()...))
+			}
+		}
+		object := foreign(t, rows, formatGroup(), options...)
+		refuses(t, object, "column "+c.name+": statistics of a sealed column in the footer")
+
+		// The same without the footer's, and then without the column index's.
+		meta, before := footerOf(t, object)
+		for j := range meta.RowGroups[0].Columns {
+			meta.RowGroups[0].Columns[j].MetaData.Statistics = format.Statistics{}
+		}
+		refuses(t, reFooter(t, before, meta), "column "+c.name+": bounds of a sealed column in the column index")
+	}
+}
+
+func TestLayoutFindsStatisticsInPageHeaders(t *testing.T) {
+	rows, _ := tokenRows(4)
+	var options []pq.WriterOption
+	for i := range columns {
+		if columns[i].unbounded() {
+			options = append(options, pq.SkipPageBounds(columns[i].path()...))
+		}
+	}
+	object := foreign(t, rows, formatGroup(), append(options, pq.DataPageStatistics(true))...)
+	refuses(t, object, "sealed column in a page header")
+}
+
+// reFooter puts a footer behind the bytes of an object.
+func reFooter(t testing.TB, before []byte, meta *format.FileMetaData) []byte {
+	t.Helper()
+	object, err := appendFooter(bytes.Clone(before), meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// What lies between the parts, or in two of them, nobody has looked at.
+func TestLayoutTiles(t *testing.T) {
+	object := encode(t, turnRows(3000), []byte("{}"))
+	if err := CheckLayout(object); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(meta *format.FileMetaData, before []byte) []byte
+		words  string
+	}{
+		"a byte before the footer": {func(_ *format.FileMetaData, b []byte) []byte { return append(b, 0) }, "parts end at"},
+		"an index that is not listed": {func(m *format.FileMetaData, b []byte) []byte {
+			c := &m.RowGroups[0].Columns[0]
+			c.ColumnIndexOffset, c.ColumnIndexLength = 0, 0
+			return b
+		}, "was to follow"},
+		"a chunk that begins late": {func(m *format.FileMetaData, b []byte) []byte {
+			c := &m.RowGroups[0].Columns[3].MetaData
+			h, _, err := (&pageWalk{object: b, at: c.DataPageOffset, end: c.DataPageOffset + c.TotalCompressedSize}).next()
+			if err != nil {
+				panic(err)
+			}
+			at := chunkPageEnd(b, c)
+			c.NumValues -= int64(h.values)
+			c.TotalCompressedSize -= at - c.DataPageOffset
+			c.DataPageOffset = at
+			return b
+		}, "values in"},
+		"two chunks in one place": {func(m *format.FileMetaData, b []byte) []byte {
+			all := m.RowGroups[0].Columns
+			a, c := &all[columnByName["prev_hash"]].MetaData, &all[columnByName["row_hash"]].MetaData
+			c.DataPageOffset, c.TotalCompressedSize = a.DataPageOffset, a.TotalCompressedSize
+			return b
+		}, "offset index has page"},
+		"a dictionary that is skipped": {func(m *format.FileMetaData, b []byte) []byte {
+			c := &m.RowGroups[0].Columns[0].MetaData
+			c.TotalCompressedSize -= c.DataPageOffset - c.DictionaryPageOffset
+			c.DictionaryPageOffset = 0
+			return b
+		}, "was to follow"},
+		"an index of other pages": {func(m *format.FileMetaData, b []byte) []byte {
+			all := m.RowGroups[0].Columns
+			all[2].OffsetIndexOffset, all[2].OffsetIndexLength = all[3].OffsetIndexOffset, all[3].OffsetIndexLength
+			return b
+		}, "offset index"},
+		"key-values in a chunk": {func(m *format.FileMetaData, b []byte) []byte {
+			m.RowGroups[0].Columns[5].MetaData.KeyValueMetadata = []format.KeyValue{{Key: "ledgerlake"}}
+			return b
+		}, "key-values of its own"},
+		"a bloom filter that is not there": {func(m *format.FileMetaData, b []byte) []byte {
+			m.RowGroups[0].Columns[columnByName["turn_id"]].MetaData.BloomFilterOffset = int64(len(b)) + 50
+			return b
+		}, "bloom filter"},
+		"a distinct count": {func(m *format.FileMetaData, b []byte) []byte {
+			m.RowGroups[0].Columns[columnByName["ext"]].MetaData.Statistics.DistinctCount = 3
+			return b
+		}, "statistics of a sealed"},
+		"two documents": {func(m *format.FileMetaData, b []byte) []byte {
+			m.KeyValueMetadata = append(m.KeyValueMetadata, m.KeyValueMetadata...)
+			return b
+		}, "twice"},
+		"two of Arrow's": {func(m *format.FileMetaData, b []byte) []byte {
+			m.KeyValueMetadata = []format.KeyValue{{Key: arrowSchemaKey}, {Key: arrowSchemaKey}}
+			return b
+		}, "key-value"},
+		"a converted type that says otherwise": {func(m *format.FileMetaData, b []byte) []byte {
+			m.Schema[1].ConvertedType.Set(deprecated.Json)
+			return b
+		}, "converted type"},
+		"pages in another file": {func(m *format.FileMetaData, b []byte) []byte {
+			m.RowGroups[0].Columns[0].FilePath = "elsewhere"
+			return b
+		}, "elsewhere"},
+		"a chunk without a row": {func(m *format.FileMetaData, b []byte) []byte {
+			m.RowGroups[0].NumRows--
+			m.NumRows--
+			return b
+		}, "values in 2999 rows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			meta, before := footerOf(t, object)
+			before = c.change(meta, before)
+			refuses(t, reFooter(t, before, meta), c.words)
+		})
+	}
+}
+
+// chunkPageEnd returns where the first data page of a chunk ends.
+func chunkPageEnd(object []byte, c *format.ColumnMetaData) int64 {
+	w := pageWalk{object: object, at: c.DataPageOffset, end: c.DataPageOffset + c.TotalCompressedSize}
+	if _, _, err := w.next(); err != nil {
+		panic(err)
+	}
+	return w.at
+}
+
+// A footer that ends before its length says hides what comes after.
+func TestLayoutOfTheFooter(t *testing.T) {
+	object := encode(t, turnRows(3), nil)
+	raw, err := splitFooter(object, int64(len(object)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	longer := append(bytes.Clone(object[:len(object)-trailerSize]), "hidden"...)
+	longer = binary.LittleEndian.AppendUint32(longer, uint32(len(raw)+6))
+	refuses(t, append(longer, magic...), "after the end")
+
+	refuses(t, append(bytes.Clone(object), 0), "no magic")
+	refuses(t, object[1:], "no magic")
+	refuses(t, nil, "no magic")
+	refuses(t, []byte("PAR1PAR1"), "cannot be an object")
+	refuses(t, []byte("PAR1\xff\xff\xff\xffPAR1"), "footer of")
+}
+
+// What the format leaves to the writer is no fault.
+func TestLayoutLeavesAChoice(t *testing.T) {
+	rows := newRowMaker(2).rows(300)
+	dict := func(n pq.Node) pq.Node { return pq.Encoded(n, &pq.RLEDictionary) }
+	choices := map[string][]byte{
+		"columns in another order":           foreign(t, rows, formatGroup(), sealing()...),
+		"dictionaries on numbers":            foreign(t, rows, with("seq", dict(pq.Leaf(bare{pq.Int64Type}))), sealing()...),
+		"an integer that says it is one":     foreign(t, rows, with("seq", pq.Int(64)), sealing()...),
+		"a narrow one that does":             foreign(t, rows, with("epoch", pq.Int(32)), sealing()...),
+		"deltas on numbers":                  foreign(t, rows, with("seq", pq.Encoded(pq.Leaf(bare{pq.Int64Type}), &pq.DeltaBinaryPacked)), sealing()...),
+		"split streams on hashes":            foreign(t, rows, with("row_hash", pq.Encoded(pq.Leaf(pq.FixedLenByteArrayType(32)), &pq.ByteStreamSplit)), sealing()...),
+		"elements that cannot be null":       foreign(t, nil, with("fallback_chain", pq.Optional(pq.List(pq.String())))),
+		"bloom filters on ids":               foreign(t, rows, formatGroup(), append(sealing(), pq.BloomFilters(pq.SplitBlockFilter(10, "turn_id"), pq.SplitBlockFilter(10, "user_id")))...),
+		"statistics in other page headers":   foreign(t, rows, formatGroup(), append(sealing(), pq.DataPageStatistics(true))...),
+		"a key-value of Arrow":               foreign(t, rows, formatGroup(), append(sealing(), pq.KeyValueMetadata(arrowSchemaKey, "base64"))...),
+		"no rows":                            foreign(t, nil, formatGroup()),
+		"pages of one row":                   foreign(t, rows, formatGroup(), append(sealing(), pq.PageBufferSize(1))...),
+		"nothing compressed":                 foreign(t, rows, formatGroup(), append(sealing(), pq.Compression(&pq.Uncompressed))...),
+		"snappy":                             foreign(t, rows, formatGroup(), append(sealing(), pq.Compression(&pq.Snappy))...),
+		"row groups of other sizes, by us":   encode(t, largeRows(), nil),
+		"rows of an archive, written anew":   encode(t, readAll(t, readGolden(t, "segment.parquet")), []byte("{}")),
+		"no document":                        encode(t, rows, nil),
+		"a document that is not even JSON":   encode(t, rows, []byte{0xFF, 0}),
+		"an empty document":                  encode(t, nil, []byte{}),
+		"one row with nothing but what must": encode(t, turnRows(1)[:1], nil),
+	}
+	for name, object := range choices {
+		if err := CheckLayout(object); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := readAll(t, object); len(got) == len(rows) {
+			sameRows(t, got, rows)
+		}
+	}
+}
+
+// largeRows makes rows of more than one row group.
+func largeRows() []chain.Row {
+	rows := turnRows(5)
+	for i := range rows {
+		rows[i].Slots[13] = bytes.Repeat([]byte("x"), maxGroupBytes/2)
+	}
+	return rows
+}
