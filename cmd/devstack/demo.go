@@ -220,7 +220,7 @@ func (d *demonstration) verifyGood(ctx context.Context) error {
 	if err := t.check(d.sent); err != nil {
 		return err
 	}
-	return d.verify(ctx, d.bucketDir(), 0)
+	return d.verify(ctx, d.bucketDir(), 0, "")
 }
 
 func (d *demonstration) show(context.Context) error {
@@ -246,15 +246,15 @@ func (d *demonstration) verifyFlipped(ctx context.Context) error {
 		return err
 	}
 	d.say("   byte %s of %s, where the column %s has its values", thousands(f.Offset), f.Key, f.Column)
-	return d.verify(ctx, folder, 1)
+	return d.verify(ctx, folder, 1, "Faults")
 }
 
-// verify runs ledgerlake-verify over a folder, shows what it says, and wants
-// the exit code.
-func (d *demonstration) verify(ctx context.Context, folder string, want int) error {
+// verify runs ledgerlake-verify over a folder, shows what it says from a
+// heading on, and wants the exit code.
+func (d *demonstration) verify(ctx context.Context, folder string, want int, from string) error {
 	d.say("   ledgerlake-verify %s", d.rel(folder))
 	said, code, err := runVerify(ctx, d.binaries.verify, d.here, d.rel(folder))
-	d.quote(said)
+	d.quote(said[max(0, strings.Index(said, from)):])
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}

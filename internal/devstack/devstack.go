@@ -28,7 +28,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -186,14 +185,11 @@ func (s *Stack) Close() error {
 func (s *Stack) Brokers() string { return s.kafka.ListenAddrs()[0] }
 
 // Endpoint returns the URL of the S3 service.
-func (s *Stack) Endpoint() string { return "http://" + loopback(s.s3.port) }
+func (s *Stack) Endpoint() string { return "http://" + loopback(s.s3.door.port()) }
 
 // BucketURL returns the URL that s3sink and the binaries take, without
 // credentials.
-func (s *Stack) BucketURL() string {
-	q := url.Values{"endpoint": {s.Endpoint()}, "region": {Region}, "path-style": {"true"}}
-	return "s3://" + s.opts.Bucket + "?" + q.Encode()
-}
+func (s *Stack) BucketURL() string { return "s3://" + s.opts.Bucket + "?endpoint=" + s.Endpoint() }
 
 // BucketDir returns the absolute path of the folder that holds the objects.
 func (s *Stack) BucketDir() string { return filepath.Join(s.opts.Dir, "s3", s.opts.Bucket) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,64 +20,67 @@ import (
 	"github.com/versity/versitygw/s3api"
 )
 
-// A gateway is the S3 server while it runs.
+// A gateway is the S3 server while it runs, and the door before it.
 type gateway struct {
-	port   int
+	door   *door
+	folder string // of the socket between them
 	cancel context.CancelFunc
-	done   chan struct{} // closed when it has ended
+	done   chan struct{} // closed when the server has ended
 	err    error         // why, after done
 }
 
-// startS3 starts the server on dir/s3 and makes sure of the bucket. A free
-// port can be snatched between the look and the server's own listen, so where
-// any port will do it tries a few.
+// startS3 starts the server on dir/s3 and makes sure of the bucket.
 func startS3(ctx context.Context, dir string, port int, bucket string, told func(Call)) (*gateway, error) {
-	tries := 1
-	if port == 0 {
-		tries = 5
+	g, err := startGateway(ctx, dir, port, told)
+	if err == nil {
+		err = g.ensureBucket(ctx, bucket)
 	}
-	var err error
-	for range tries {
-		var g *gateway
-		if g, err = startGateway(ctx, dir, port, told); err == nil {
-			return g, g.ensureBucket(ctx, bucket)
-		}
+	if err != nil {
+		return g, fmt.Errorf("s3: %w", err)
 	}
-	return nil, fmt.Errorf("s3: %w", err)
+	return g, nil
 }
 
-func startGateway(ctx context.Context, dir string, port int, told func(Call)) (*gateway, error) {
-	port, err := claim(port)
-	if err != nil {
-		return nil, err
+// startGateway returns the gateway even where it fails, as far as it has come.
+func startGateway(ctx context.Context, dir string, port int, told func(Call)) (g *gateway, err error) {
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	g = &gateway{cancel: cancel, done: make(chan struct{})}
+	// The path of a socket has 100 bytes or so at most: not a place below dir.
+	if g.folder, err = os.MkdirTemp("", "devstack-"); err != nil {
+		close(g.done)
+		return g, err
+	}
+	socket := filepath.Join(g.folder, "s3")
+	if g.door, err = openDoor(port, socket); err != nil {
+		close(g.done)
+		return g, err
 	}
 	backend, err := openBackend(dir)
 	if err != nil {
-		return nil, err
+		close(g.done)
+		return g, err
 	}
-	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	g := &gateway{port: port, cancel: cancel, done: make(chan struct{})}
 	listening := make(chan struct{})
-	cfg := settings(port, told, func() { close(listening) })
+	cfg := settings(socket, told, func() { close(listening) })
 	go func() {
 		defer close(g.done)
 		g.err = embedgw.RunVersityGW(run, backend, cfg)
 	}()
 	select {
 	case <-listening:
+		g.door.serve()
 		return g, nil
 	case <-g.done:
-		cancel()
-		return nil, taken(g.err)
+		return g, g.err
 	case <-ctx.Done():
-		return nil, errors.Join(ctx.Err(), g.stop())
+		return g, ctx.Err()
 	}
 }
 
 // settings are those of a small server that says nothing. It keeps
 // connections: a client that had to open one for each object would run out of
 // ports in a benchmark.
-func settings(port int, told func(Call), listening func()) *embedgw.Config {
+func settings(socket string, told func(Call), listening func()) *embedgw.Config {
 	options := []s3api.Option{s3api.WithOnListen(listening)}
 	if told != nil {
 		options = append(options, s3api.WithMiddleware("/", observe(told)))
@@ -86,7 +88,7 @@ func settings(port int, told func(Call), listening func()) *embedgw.Config {
 	return &embedgw.Config{
 		RootUserAccess: AccessKey, RootUserSecret: SecretKey, Region: Region,
 		IAMService:     auth.NewIAMServiceSingle(auth.Account{Access: AccessKey, Secret: SecretKey, Role: auth.RoleAdmin}),
-		Ports:          []string{loopback(port)},
+		Ports:          []string{socket},
 		MaxConnections: 4096, MaxRequests: 4096, MultipartMaxParts: 10000,
 		KeepAlive: true, Quiet: true,
 		S3Options: options,
@@ -121,27 +123,10 @@ func openBackend(dir string) (*posix.Posix, error) {
 	return posix.New(root, attributes, o)
 }
 
-// claim returns the port, or any free one for 0, if it can be bound now.
-func claim(port int) (int, error) {
-	l, err := listen("tcp", loopback(port))
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
-}
-
-// taken recognises the server's own failure to bind.
-func taken(err error) error {
-	if err != nil && strings.Contains(err.Error(), "address already in use") {
-		return fmt.Errorf("%w: %v", ErrPortTaken, err)
-	}
-	return err
-}
-
 // ensureBucket creates the bucket if it is not there.
 func (g *gateway) ensureBucket(ctx context.Context, bucket string) error {
 	client := s3.New(s3.Options{
-		BaseEndpoint: aws.String("http://" + loopback(g.port)), Region: Region, UsePathStyle: true,
+		BaseEndpoint: aws.String("http://" + loopback(g.door.port())), Region: Region, UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(AccessKey, SecretKey, ""),
 	})
 	_, err := client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket})
@@ -153,12 +138,17 @@ func (g *gateway) ensureBucket(ctx context.Context, bucket string) error {
 	return fmt.Errorf("s3: create bucket %s: %w", bucket, err)
 }
 
-// stop ends the server and waits until it has.
+// stop ends the server and waits until it has. The door goes first: without
+// connections the server has nothing to wait for.
 func (g *gateway) stop() error {
+	if g.door != nil {
+		g.door.close()
+	}
 	g.cancel()
 	<-g.done
+	err := os.RemoveAll(g.folder)
 	if errors.Is(g.err, context.Canceled) {
-		return nil
+		return err
 	}
-	return g.err
+	return errors.Join(g.err, err)
 }
