@@ -647,6 +647,7 @@ var extCases = []struct{ members, ext string }{
 	{`"principal":{"userId":"user-42"},"modelId":"m","call":{"model":"\u0075ser-42-finetune"}`, `{"modelId":"m","call.model":"\u0075ser-42-finetune"}`},
 	{`"userId":"user-42","principal":{"userId":"someone"},"outcome":{"status":"of user-42","finishReason":"to someone"}`, `{"outcome.status":"of user-42","outcome.finishReason":"to someone","userId":"user-42"}`},
 	{`"principal":{"userId":"u-042"},"toolName":"u-042"`, ``},
+	{`"principal":{"userId":"u-0042"},"toolName":"u-0042"`, `{"toolName":"u-0042"}`},
 	{
 		`"principal":{"userId":"user-42","actorKind":"user-42","sessionAuthMethod":"user-42"},"toolName":"user-42","parentTurnId":"user-42","call":{"callClass":"user-42","provider":"user-42","transport":"user-42"}`,
 		`{"principal.actorKind":"user-42","principal.sessionAuthMethod":"user-42","call.callClass":"user-42","call.provider":"user-42","call.transport":"user-42","toolName":"user-42","parentTurnId":"user-42"}`,

@@ -98,6 +98,7 @@ func TestScanRefusesBadUnicode(t *testing.T) {
 		{`"\ud800"`, 1},
 		{`"\udc00"`, 1},
 		{`"\uDC00\uD800"`, 1},
+		{`"\udc00\udc00"`, 1},
 		{`"\ud800x"`, 1},
 		{`"\ud800\n"`, 1},
 		{`"\ud800\u0041"`, 1},
@@ -173,6 +174,30 @@ func TestScanDepth(t *testing.T) {
 	for _, text := range []string{arrays(65), objects(65), mixed(66), strings.Repeat("[", 1<<20)} {
 		if reject := scanText(text); reject == nil || reject.Reason != ReasonTooDeep {
 			t.Errorf("%.40q…: %v, want too_deep", text, reject)
+		}
+	}
+}
+
+// skipPlain looks at eight bytes at a time and must find the same as one that
+// looks at each: for every byte at every place, whatever stands around it.
+func TestSkipPlain(t *testing.T) {
+	for _, filler := range []byte{'a', ' ', '!', 0x7f, 0x80, 0xff} {
+		for at := range 20 {
+			for c := range 256 {
+				text := bytes.Repeat([]byte{filler}, 20)
+				text[at] = byte(c)
+				want := 20
+				if c < 0x20 || c == '"' || c == '\\' {
+					want = at
+				}
+				if got := skipPlain(text, 0); got != want {
+					t.Fatalf("%q: stops at %d, want %d", text, got, want)
+				}
+				text[19] = '"'
+				if got := skipPlain(text, 0); want < 19 && got != want || want == 20 && got != 19 {
+					t.Fatalf("%q: stops at %d, want %d", text, got, min(want, 19))
+				}
+			}
 		}
 	}
 }
