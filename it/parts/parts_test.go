@@ -92,6 +92,9 @@ func TestDuckDBsAreTheVersionsThatTheySay(t *testing.T) {
 		if _, err := d.Query("select nothing"); err == nil {
 			t.Errorf("DuckDB %s: bad SQL is no error", d.Version)
 		}
+		if rows, err := d.Query("create table t as select 1", "select * from t"); err != nil || len(rows) != 1 {
+			t.Errorf("DuckDB %s after bad SQL: %v, %v", d.Version, rows, err)
+		}
 	}
 }
 
