@@ -107,12 +107,14 @@ func (s *scanner) failHere(what string) bool {
 	return s.fail(ReasonInvalidJSON, s.i, what)
 }
 
-// firstBadUTF8 returns the index of the first byte that is not UTF-8, or -1.
+// firstBadUTF8 returns the index of the first byte that is not UTF-8, or -1. A
+// character that the end cuts in two is none: such a text was cut, and a scan
+// finds that it ends too early.
 func firstBadUTF8(b []byte) int {
 	if utf8.Valid(b) {
 		return -1
 	}
-	for i := 0; i < len(b); {
+	for i := 0; i < len(b) && utf8.FullRune(b[i:]); {
 		r, n := utf8.DecodeRune(b[i:])
 		if r == utf8.RuneError && n == 1 {
 			return i

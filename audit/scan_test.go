@@ -66,6 +66,9 @@ func TestScanRefusesWhatIsNoJSON(t *testing.T) {
 		{"\xef\xbb\xbf{}", 0},
 		{"{\u00a0}", 1},
 		{"// c\n{}", 0},
+		{"{\"a\":\"\xe6\x9d", 8}, // cut inside a character
+		{"{\"a\":1}\xe6\x9d", 7},
+		{"\xf0\x9f", 0},
 	} {
 		reject := scanText(c.text)
 		if reject == nil || reject.Reason != ReasonInvalidJSON || !strings.HasPrefix(reject.Detail, fmt.Sprintf("byte %d: ", c.at)) {
