@@ -120,7 +120,7 @@ func (b *Bucket) send(ctx context.Context, key string, in *s3.PutObjectInput, bo
 	in.Body = &watchedBody{body: bytes.NewReader(body), watch: w}
 	out, err := b.client.PutObject(attempt, in)
 	if err != nil {
-		e := failed(ctx, opCreate, key, w.explain(err))
+		e := failed(opCreate, key, w.explain(err))
 		return e.Time, e
 	}
 	at, _ := awsmiddleware.GetServerTime(out.ResultMetadata)

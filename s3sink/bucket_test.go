@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -209,7 +211,7 @@ func TestAHungStoreIsGivenUp(t *testing.T) {
 // A slow store is not a hung one: as long as bytes move, an attempt goes on
 // for longer than the timeout.
 func TestASlowStoreIsWaitedFor(t *testing.T) {
-	const pieces, pause, timeout = 8, 40 * time.Millisecond, 200 * time.Millisecond
+	const pieces, pause, timeout = 30, 40 * time.Millisecond, time.Second
 	want := bytes.Repeat([]byte("x"), pieces*1000)
 	s := newStore(t)
 	s.hook = func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
@@ -229,6 +231,35 @@ func TestASlowStoreIsWaitedFor(t *testing.T) {
 	got, err := b.Get(t.Context(), "log/x")
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("Get = %d bytes, %v; want %d", len(got), err, len(want))
+	}
+	if took := time.Since(began); took < timeout {
+		t.Errorf("took %v, which does not test a timeout of %v", took, timeout)
+	}
+}
+
+// The same for bytes that leave: a store that takes a large segment slowly.
+func TestASlowUploadIsWaitedFor(t *testing.T) {
+	const pieces, pause, timeout = 30, 40 * time.Millisecond, time.Second
+	body := make([]byte, pieces<<20)
+	var got int
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for piece := make([]byte, len(body)/pieces); ; {
+			n, err := io.ReadFull(r.Body, piece)
+			if got += n; err != nil {
+				return
+			}
+			select {
+			case <-time.After(pause):
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}))
+	defer server.Close()
+	b := (&store{url: server.URL}).open(t, "", func(o *Options) { o.Timeout = timeout })
+	began := time.Now()
+	if _, err := b.Create(t.Context(), "log/x", body); err != nil || got != len(body) {
+		t.Errorf("Create = %v, after %d of %d bytes", err, got, len(body))
 	}
 	if took := time.Since(began); took < timeout {
 		t.Errorf("took %v, which does not test a timeout of %v", took, timeout)

@@ -1,7 +1,6 @@
 package s3sink
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -74,15 +73,13 @@ func (e *Error) Unwrap() []error {
 	return slices.DeleteFunc([]error{e.kind, e.cause}, func(err error) bool { return err == nil })
 }
 
-// failed makes an Error of what the SDK returned. A caller that gave up gets
-// its context's error; an attempt that was given up gets another one, or the
-// caller would take a hung connection for its own wish to stop.
-func failed(caller context.Context, op, key string, err error) *Error {
+// failed makes an Error of what the SDK returned. A caller that gave up finds
+// its context's error in it; an attempt that was given up has another one, or
+// the caller would take a hung connection for its own wish to stop.
+func failed(op, key string, err error) *Error {
 	e := &Error{Op: op, Key: key}
 	var answer *awshttp.ResponseError
 	switch {
-	case caller.Err() != nil:
-		e.cause = caller.Err()
 	case errors.Is(err, errStalled):
 		e.cause = err
 	case errors.As(err, &answer) && answer.HTTPStatusCode() != 0:

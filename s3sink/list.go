@@ -85,7 +85,7 @@ func (p *pages) ask(ctx context.Context) (*s3.ListObjectsV2Output, error) {
 	}
 	out, err := p.b.client.ListObjectsV2(attempt, in)
 	if err != nil {
-		return nil, failed(ctx, opList, p.prefix, w.explain(err))
+		return nil, failed(opList, p.prefix, w.explain(err))
 	}
 	return out, nil
 }

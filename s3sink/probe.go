@@ -2,6 +2,7 @@ package s3sink
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -101,13 +102,70 @@ func (d *doctor) versions(ctx context.Context) error {
 	return nil
 }
 
+// wrongChecksum sends a body with the checksum of another one.
+func (d *doctor) wrongChecksum(ctx context.Context) error {
+	if !d.full || d.b.checksum == NoChecksum {
+		return nil
+	}
+	key := d.key
+	if d.mayDelete {
+		key = ProbePrefix + rand.Text()
+		d.leftovers = append(d.leftovers, key)
+	}
+	in := d.b.putInput(key, d.body)
+	d.b.checksum.put(in, append([]byte("other"), d.body...))
+	_, err := d.b.send(ctx, key, in, d.body)
+	switch {
+	case err == nil:
+		d.find(FindingChecksum, Warn, "an upload with a wrong checksum (%s) is accepted: damage on the way to the store shows only when ledgerlake reads it back", d.b.checksum)
+	case errors.Is(err, archive.ErrExists):
+		d.find(FindingChecksum, OK, "whether a wrong one is refused cannot be seen without leave to delete")
+	case isVerdict(err):
+		d.find(FindingChecksum, OK, "a wrong one (%s) is refused", d.b.checksum)
+	default:
+		return err
+	}
+	return nil
+}
+
+// wrongCredentials writes over what is there with our key and a secret that is
+// not its own, and wants to hear that instead of 412.
+func (d *doctor) wrongCredentials(ctx context.Context) error {
+	if !d.full {
+		return nil
+	}
+	ours, err := d.b.client.Options().Credentials.Retrieve(ctx)
+	if err != nil {
+		return failed("get credentials for", d.b.url.Bucket, err)
+	}
+	stranger := &Bucket{url: d.b.url}
+	o := &stranger.url.Options
+	o.AccessKey, o.SecretKey, o.SessionToken = ours.AccessKeyID, "not the secret", ours.SessionToken
+	o.RoleARN, o.ExternalID = "", ""
+	if err := stranger.connect(ctx); err != nil {
+		return err
+	}
+	_, err = stranger.put(ctx, d.key, d.body, d.b.checksum)
+	switch {
+	case errors.Is(err, archive.ErrDenied):
+		d.find(FindingErrors, OK, "wrong credentials are told 401 or 403")
+	case err == nil || errors.Is(err, archive.ErrExists):
+		d.find(FindingErrors, Warn, "wrong credentials are accepted: whoever reaches the store can write to it")
+	case isVerdict(err):
+		d.find(FindingErrors, Warn, "wrong credentials are answered with something else than 401 or 403, which ingest takes for a passing fault: %v", err)
+	default:
+		return err
+	}
+	return nil
+}
+
 // ask makes a request about the bucket.
 func (d *doctor) ask(ctx context.Context, op string, request func(context.Context) error) error {
 	return d.b.retry(ctx, func() error {
 		attempt, w := d.b.watch(ctx)
 		defer w.stop()
 		if err := request(attempt); err != nil {
-			return failed(ctx, op, d.b.url.Bucket, w.explain(err))
+			return failed(op, d.b.url.Bucket, w.explain(err))
 		}
 		return nil
 	})
@@ -141,7 +199,7 @@ func (b *Bucket) deleteVersion(ctx context.Context, key string, version *string)
 		Bucket: aws.String(b.url.Bucket), Key: b.fullKey(key), VersionId: version,
 	})
 	if err != nil {
-		return nil, failed(ctx, "delete", key, w.explain(err))
+		return nil, failed("delete", key, w.explain(err))
 	}
 	if version == nil {
 		return out.VersionId, nil
@@ -156,7 +214,7 @@ func (b *Bucket) listVersions(ctx context.Context, key string) ([]string, error)
 	defer w.stop()
 	out, err := b.client.ListObjectVersions(attempt, &s3.ListObjectVersionsInput{Bucket: aws.String(b.url.Bucket), Prefix: b.fullKey(key)})
 	if err != nil {
-		return nil, failed(ctx, "list versions of", key, w.explain(err))
+		return nil, failed("list versions of", key, w.explain(err))
 	}
 	var ids []string
 	for _, v := range out.Versions {

@@ -62,7 +62,7 @@ func (b *Bucket) getOnce(ctx context.Context, key string) ([]byte, error) {
 	defer w.stop()
 	out, err := b.client.GetObject(attempt, &s3.GetObjectInput{Bucket: aws.String(b.url.Bucket), Key: b.fullKey(key)})
 	if err != nil {
-		return nil, failed(ctx, opGet, key, w.explain(err))
+		return nil, failed(opGet, key, w.explain(err))
 	}
 	body, err := readBody(out, w)
 	if err != nil {
@@ -82,7 +82,7 @@ func (b *Bucket) tailOnce(ctx context.Context, key string, n int64) ([]byte, int
 		Range:  aws.String(fmt.Sprintf("bytes=-%d", max(n, 1))),
 	}, withoutChecksum)
 	if err != nil {
-		e := failed(ctx, opGetTail, key, w.explain(err))
+		e := failed(opGetTail, key, w.explain(err))
 		if e.Status == http.StatusRequestedRangeNotSatisfiable {
 			return b.tailOfWhole(ctx, key, n)
 		}
@@ -177,7 +177,7 @@ func readBody(out *s3.GetObjectOutput, w *watch) ([]byte, error) {
 // arrival makes an Error of a body that did not arrive as it should. An SDK
 // that finds another checksum says so in words alone.
 func arrival(ctx context.Context, op, key string, err error) *Error {
-	e := failed(ctx, op, key, err)
+	e := failed(op, key, err)
 	if ctx.Err() == nil && (errors.Is(err, errArrival) || strings.Contains(err.Error(), "checksum did not match")) {
 		e.kind = ErrDamaged
 	}
