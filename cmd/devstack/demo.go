@@ -180,6 +180,7 @@ func (d *demonstration) produce(ctx context.Context) (err error) {
 	d.step("Records of 5 tenants: turns of agents, some sent twice, some broken.")
 	d.sent, err = produce(ctx, traffic{
 		brokers: []string{d.stack.Brokers()}, topic: demoTopic, tenants: 5, rows: d.rows, rate: d.rate, seed: d.seed, broken: 0.02, repeats: 0.02,
+		start: time.Now().UTC().Truncate(time.Second),
 	})
 	if err != nil {
 		return err

@@ -26,8 +26,8 @@ subagents, interrupts, decisions (also not to act), interaction logs. Each recor
 and a call is about 1.3 KB of JSON. Some records repeat an earlier one, some are broken in one of a dozen ways; the
 summary says how many, so that the archive can be checked: rows + duplicates = records, broken ones being rejected rows.
 
-The same --seed sends the same turns again, which an archive that has them counts as duplicates. With the same --start,
---rate and --rows as well, each byte is the same.
+The same --seed, with the same --start and shares, sends the same bytes again; an archive that has them counts them as
+duplicates.
 `
 
 // traffic is what to produce, and where to.
@@ -38,7 +38,7 @@ type traffic struct {
 	rows      int
 	rate      float64 // records a second; 0 is as fast as it goes
 	seed      uint64
-	start     time.Time // zero: such that the last record is made now
+	start     time.Time // zero: workload.Epoch, or with seed 0 such that the last record is made now
 	broken    float64
 	repeats   float64
 	conflicts float64
@@ -72,8 +72,8 @@ func readTraffic(args []string, stdout io.Writer) (t *traffic, asJSON bool, err 
 	f.Float64Var(&t.broken, "broken", 0.01, "share of records that are broken, from 0 to 1")
 	f.Float64Var(&t.repeats, "repeats", 0.01, "share of records that repeat an earlier one")
 	f.Float64Var(&t.conflicts, "conflicts", 0, "share of records that contradict an earlier one: same coordinates, other content")
-	f.Uint64Var(&t.seed, "seed", 0, "what the turns grow from; 0 takes one from the clock, and the summary names it")
-	f.StringVar(&start, "start", "", "createdAt of the first record, RFC 3339; default: now, or so early that none lies in the future")
+	f.Uint64Var(&t.seed, "seed", 0, "what the turns grow from; 0 takes one from the clock")
+	f.StringVar(&start, "start", "", "createdAt of the first record, RFC 3339, the others following a millisecond apart on average; default: with a seed 2026-05-15T12:00:00Z, else just now")
 	f.BoolVar(&asJSON, "json", false, "print the summary as JSON")
 	if goOn, err := f.parse(args, stdout); !goOn {
 		return nil, false, err
@@ -103,6 +103,7 @@ func (t *traffic) check(f *flagSet) error {
 // A sent is the summary of what was acknowledged, by class.
 type sent struct {
 	Seed      uint64         `json:"seed"`
+	Start     time.Time      `json:"start"`
 	Topic     string         `json:"topic"`
 	Tenants   int            `json:"tenants"`
 	Records   int            `json:"records"`
@@ -133,11 +134,9 @@ func produce(ctx context.Context, t traffic) (*sent, error) {
 	if err := checkTopic(ctx, client, t.topic); err != nil {
 		return nil, fmt.Errorf("produce: %w", err)
 	}
-	if t.seed == 0 {
-		t.seed = uint64(time.Now().UnixMicro())
-	}
 	began := time.Now()
-	p := producer{client: client, sent: sent{Seed: t.seed, Topic: t.topic, Tenants: t.tenants, Reasons: map[string]int{}}}
+	t.settle(began)
+	p := producer{client: client, sent: sent{Seed: t.seed, Start: t.start, Topic: t.topic, Tenants: t.tenants, Reasons: map[string]int{}}}
 	err = p.all(ctx, t)
 	p.sent.Seconds = time.Since(began).Seconds()
 	return &p.sent, err
@@ -158,21 +157,24 @@ func checkTopic(ctx context.Context, client *kgo.Client, topic string) error {
 	return nil
 }
 
+// settle chooses what was left open.
+func (t *traffic) settle(now time.Time) {
+	if t.start.IsZero() {
+		t.start = workload.Epoch
+		if t.seed == 0 {
+			t.start = now.Add(-time.Duration(t.rows) * time.Millisecond).UTC().Truncate(time.Millisecond)
+		}
+	}
+	if t.seed == 0 {
+		t.seed = uint64(now.UnixMicro())
+	}
+}
+
 // generator returns the source of the records.
 func (t *traffic) generator() *workload.Generator {
 	g := workload.New(t.seed, t.tenants)
 	g.Broken, g.Repeats, g.Conflicts = t.broken, t.repeats, t.conflicts
 	g.Start = t.start
-	if t.rate > 0 {
-		g.Step = time.Duration(float64(time.Second) / t.rate)
-	}
-	switch {
-	case !t.start.IsZero():
-	case t.rate > 0:
-		g.Start = time.Now()
-	default:
-		g.Start = time.Now().Add(-time.Duration(t.rows) * g.Step)
-	}
 	return g
 }
 
@@ -270,13 +272,13 @@ func (p pace) wait(ctx context.Context, i int) bool {
 }
 
 func (s *sent) print(w io.Writer) error {
-	_, err := fmt.Fprintf(w, `Sent %s records of %d tenants to %s in %.1f s, %s of values (seed %d):
+	_, err := fmt.Fprintf(w, `Sent %s records of %d tenants to %s in %.1f s, %s of values (--seed %d --start %s):
   %8s  good
   %8s  repeats of one of them: no rows, counted as duplicates
   %8s  broken: rejected rows%s
   %8s  in conflict with one of them: rejected rows
 An archive of exactly these has %s rows, %s of them rejected, and counts %s duplicates.
-`, thousands(s.Records), s.Tenants, s.Topic, s.Seconds, size(s.Bytes), s.Seed,
+`, thousands(s.Records), s.Tenants, s.Topic, s.Seconds, size(s.Bytes), s.Seed, s.Start.Format(time.RFC3339Nano),
 		thousands(s.Good), thousands(s.Repeats), thousands(s.Broken), s.classes(), thousands(s.Conflicts),
 		thousands(s.rows()), thousands(s.rejects()), thousands(s.Repeats))
 	return err

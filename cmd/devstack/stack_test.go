@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -193,18 +194,44 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// build builds the programs that a demo runs, and returns their folder.
+// built are the programs that a demo runs, built once for all tests of a run.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir) // what is left lies in the folder for temporary files
+	}
+	os.Exit(code)
+}
+
+// build returns the folder of the programs.
 func build(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	for _, name := range []string{"ingest", "verify"} {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "ledgerlake-"+name), "./cmd/"+name)
+	built.once.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "devstack-bin-"); built.err != nil {
+			return
+		}
+		cmd := exec.Command("go", "build", "-o", built.dir, "./cmd/ingest", "./cmd/verify")
 		cmd.Dir = filepath.Join("..", "..")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", name, err, out)
+			built.err = fmt.Errorf("%w: %s", err, out)
+			return
 		}
+		for _, name := range []string{"ingest", "verify"} {
+			if err := os.Rename(filepath.Join(built.dir, name), filepath.Join(built.dir, "ledgerlake-"+name)); err != nil {
+				built.err = err
+			}
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
 	}
-	return dir
+	return built.dir
 }
 
 // The demo comes out as it should with the real programs, twice in a row on
@@ -258,5 +285,27 @@ func TestDemoFailsAloud(t *testing.T) {
 				t.Errorf("got %v, want %q\n%s", err, c.want, &out)
 			}
 		})
+	}
+}
+
+// A seed alone fixes every byte; without one the records are made just now, and
+// none of them in the future.
+func TestSeedFixesTheStart(t *testing.T) {
+	now := time.Date(2026, 11, 30, 1, 2, 3, 456789, time.UTC)
+	given := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		in        traffic
+		wantStart time.Time
+	}{
+		"seed":           {traffic{rows: 1000, seed: 7}, workload.Epoch},
+		"neither":        {traffic{rows: 1000}, now.Add(-time.Second).Truncate(time.Millisecond)},
+		"start":          {traffic{rows: 1000, start: given}, given},
+		"seed and start": {traffic{rows: 1000, seed: 7, start: given}, given},
+	} {
+		got := c.in
+		got.settle(now)
+		if !got.start.Equal(c.wantStart) || got.seed == 0 || c.in.seed != 0 && got.seed != c.in.seed {
+			t.Errorf("%s: start %v and seed %d", name, got.start, got.seed)
+		}
 	}
 }

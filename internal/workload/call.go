@@ -51,7 +51,7 @@ func (g *Generator) identity(o *object, s step) {
 	o.int("auditRecordVersion", s.turn.version)
 	o.name("recordId")
 	o.b = append(o.b, '"')
-	o.b = g.ulids.append(o.b, g.now, g.rng)
+	o.b = g.ulids.append(o.b, g.now, g.idRNG)
 	o.b = append(o.b, '"')
 	o.str("sessionId", s.turn.who.id)
 	o.str("turnId", s.turn.id)

@@ -71,7 +71,7 @@ func (g *Generator) repeat() Record {
 func (g *Generator) renamed(value []byte) []byte {
 	v := slices.Clone(value)
 	put := func(member, text string) { copy(v[bytes.Index(v, []byte(member))+len(member):], text) }
-	put(`"recordId":"`, string(g.ulids.append(nil, g.now, g.rng)))
+	put(`"recordId":"`, string(g.ulids.append(nil, g.now, g.idRNG)))
 	put(`"createdAt":"`, g.now.UTC().Format(timeLayout))
 	return v
 }

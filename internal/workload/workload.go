@@ -78,6 +78,7 @@ type Generator struct {
 
 	seed    uint64
 	rng     *rand.Rand
+	idRNG   *rand.Rand // of its own: how many ids share a millisecond must not move anything else
 	tenants []*tenant
 	now     time.Time
 	turns   int
@@ -95,7 +96,7 @@ var Epoch = time.Date(2026, 5, 15, 12, 0, 0, 0, time.UTC)
 func New(seed uint64, tenants int) *Generator {
 	g := &Generator{
 		Start: Epoch, Step: time.Millisecond,
-		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x6c656467657261)),
+		seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), idRNG: rand.New(rand.NewPCG(seed, 2)),
 	}
 	for i := range max(tenants, 1) {
 		g.tenants = append(g.tenants, &tenant{id: TenantID(i)})

@@ -52,6 +52,19 @@ func TestRecordsDependOnTheSettingsAlone(t *testing.T) {
 	}
 }
 
+// Another start moves times, ids and what is made of them, and nothing else:
+// the same turns come in the same order, in the same classes.
+func TestStartMovesTimesAlone(t *testing.T) {
+	later := mixed(7)
+	later.Start = Epoch.Add(123456789 * time.Microsecond)
+	a, b := take(mixed(7), 3000), take(later, 3000)
+	for i := range a {
+		if a[i].Class != b[i].Class || a[i].Reason != b[i].Reason || a[i].Kind != b[i].Kind || a[i].Tenant != b[i].Tenant {
+			t.Fatalf("record %d: %v %s %s %s, then %v %s %s %s", i, a[i].Class, a[i].Reason, a[i].Kind, a[i].Tenant, b[i].Class, b[i].Reason, b[i].Kind, b[i].Tenant)
+		}
+	}
+}
+
 // Records that a caller holds stay as they were while more are made, repeats
 // and conflicts of them included.
 func TestRecordsStayAsTheyWere(t *testing.T) {
@@ -210,7 +223,7 @@ func TestRecordIDsSort(t *testing.T) {
 	var last string
 	for range 5000 {
 		g.tick()
-		id := string(g.ulids.append(nil, g.now, g.rng))
+		id := string(g.ulids.append(nil, g.now, g.idRNG))
 		if id <= last || len(id) != 26 || strings.Trim(id, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") != "" {
 			t.Fatalf("%q after %q", id, last)
 		}
