@@ -69,13 +69,14 @@ type Line struct {
 // String returns topic/partition.
 func (l Line) String() string { return fmt.Sprintf("%s/%d", Printable(l.Topic), l.Partition) }
 
-// String returns the fault as one line of text.
-func (f Fault) String() string {
+// Where returns the object and, as far as they are known, the tenant, the first
+// row and its offset that the fault touches, as one line of text.
+func (f Fault) Where() string {
 	var b strings.Builder
 	b.WriteString(Printable(f.Key))
 	sep := ": "
-	add := func(format string, a ...any) {
-		fmt.Fprintf(&b, sep+format, a...)
+	add := func(format string, a any) {
+		fmt.Fprintf(&b, sep+format, a)
 		sep = ", "
 	}
 	if f.Tenant != "" {
@@ -90,14 +91,19 @@ func (f Fault) String() string {
 	if f.Offset != nil {
 		add("offset %d", *f.Offset)
 	}
-	fmt.Fprintf(&b, ": %s", f.Text)
+	return b.String()
+}
+
+// String returns the fault as one line of text.
+func (f Fault) String() string {
+	text := f.Where() + ": " + f.Text
 	if f.More > 0 {
-		fmt.Fprintf(&b, " (and %d more like it in this segment)", f.More)
+		text += fmt.Sprintf(" (and %d more like it in this segment)", f.More)
 	}
 	if len(f.Touches) > 0 {
-		b.WriteString("; it touches " + touched(f.Touches))
+		text += "; it touches " + touched(f.Touches)
 	}
-	return b.String()
+	return text
 }
 
 func touched(all []Touched) string {
@@ -105,10 +111,10 @@ func touched(all []Touched) string {
 	parts := make([]string, 0, most+1)
 	for i, t := range all {
 		if i == most {
-			parts = append(parts, fmt.Sprintf("%d more logs", len(all)-most))
+			parts = append(parts, Count(int64(len(all)-most), "more log"))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s from seq %d (%d rows)", name(t.Tenant), t.Seq, t.Rows))
+		parts = append(parts, fmt.Sprintf("%s from seq %d (%s)", name(t.Tenant), t.Seq, Count(t.Rows, "row")))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -120,6 +126,14 @@ func name(tenant string) string {
 		return `""`
 	}
 	return Printable(tenant)
+}
+
+// Count returns a number and what it counts, which gets an s unless it is one.
+func Count(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.FormatInt(n, 10) + " " + what + "s"
 }
 
 // Printable returns s, quoted where it holds what a terminal should not see:

@@ -23,6 +23,7 @@ type joiner struct {
 	rep    *LineReport
 	faults faults
 	logs   map[string]*logState
+	faulty map[string]bool // tenants of faults
 
 	ordinal int64 // of the newest segment, -1 before the first
 	breaks  int   // stretches that are missing or could not be read
@@ -98,7 +99,7 @@ func (v *verifier) lineOnce(ctx context.Context, l *surveyLine, voided map[int64
 }
 
 func newJoiner(v *verifier, l *surveyLine) *joiner {
-	j := &joiner{v: v, l: l, ordinal: -1, cause: -1, logs: map[string]*logState{}, faults: faults{max: v.maxFaults}}
+	j := &joiner{v: v, l: l, ordinal: -1, cause: -1, logs: map[string]*logState{}, faulty: map[string]bool{}, faults: faults{max: v.maxFaults}}
 	j.rep = &LineReport{Line: Line{Partition: l.partition}, Totals: newTotals(), Anchored: -1, Logs: []LogReport{}}
 	j.rep.Topic, j.rep.TopicID = unescape(l.topic), unescape(l.topicID)
 	j.anchors.changed = map[string]bool{}
@@ -164,6 +165,10 @@ func (j *joiner) fault(f Fault) {
 	line := j.rep.Line
 	f.Line = &line
 	j.faults.add(f)
+	j.faulty[f.Tenant] = true
+	for _, t := range f.Touches {
+		j.faulty[t.Tenant] = true
+	}
 }
 
 // object takes the segment of a step.
@@ -416,7 +421,7 @@ func (j *joiner) finish() *lineResult {
 		st := j.logs[tenant]
 		st.Root = st.tree.Root()
 		st.NotAnchored = st.Size - st.anchored
-		st.Proved = st.Proved && st.breaks == j.breaks
+		st.Proved = st.Proved && st.breaks == j.breaks && !j.faulty[tenant]
 		j.rep.Logs = append(j.rep.Logs, st.LogReport)
 	}
 	for i := range j.faults.list {

@@ -64,9 +64,13 @@ func metadata(t *testing.T, s *prooftest.Segment) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := json.NewDecoder(strings.NewReader(string(text)))
+	return decode(t, string(text))
+}
+
+func decode(t *testing.T, text string) (v any) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
-	var v any
 	if err := d.Decode(&v); err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func TestNothingIsNotProved(t *testing.T) {
 		{"an archive without segments", "there is no segment", prooftest.New().Objects(), proof.Options{}},
 		{"a tenant that is not there", "tenant nobody has no log", w.Objects(), proof.Options{Tenant: "nobody"}},
 		{"a compacted archive", "was compacted", with(w.Objects(), catalog, "x"), proof.Options{}},
-		{"a keyed log", "1 keyed logs", keyed.Objects(), proof.Options{}},
+		{"a keyed log", "1 keyed log:", keyed.Objects(), proof.Options{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := verifyWith(t, c.objects, c.o)

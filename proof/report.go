@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ledgerlake/ledgerlake/archive"
-	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
@@ -172,78 +171,60 @@ func (r *Report) sum(s *survey) {
 
 // less says why not all that was asked for could be verified.
 func (r *Report) less(s *survey) []string {
-	all := []string{}
-	add := func(format string, a ...any) { all = append(all, fmt.Sprintf(format, a...)) }
+	var all reasons
 	logs, keyed := 0, int64(0)
 	for _, l := range r.Lines {
 		logs += len(l.Logs)
 		keyed += l.keyed
 	}
-	switch {
-	case r.Totals.Segments == 0:
-		add("there is no segment: nothing could be verified")
-	case r.Tenant != "" && logs == 0:
-		add("tenant %s has no log in this archive: nothing could be verified", name(r.Tenant))
-	}
-	if s.compacted {
-		add("the archive was compacted: this version checks neither catalogs nor the %d data files, and not that what compaction dropped was ordered", s.data)
-	}
-	if keyed > 0 {
-		add("%d keyed logs: without their keys row_hash is not checked", keyed)
-	}
-	return all
+	all.addIf(r.Totals.Segments == 0, "there is no segment: nothing could be verified")
+	all.addIf(r.Totals.Segments > 0 && r.Tenant != "" && logs == 0, "tenant %s has no log in this archive: nothing could be verified", name(r.Tenant))
+	all.addIf(s.compacted, "the archive was compacted: this version checks neither catalogs nor the %s, and not that what compaction dropped was ordered", Count(s.data, "data file"))
+	all.addIf(keyed > 0, "%s: without the key row_hash is not checked", Count(keyed, "keyed log"))
+	return all.list()
 }
 
 // looks says what is proved and should be looked at.
 func (r *Report) looks() []string {
-	all := []string{}
-	add := func(n int64, format string, a ...any) {
-		if n > 0 {
-			all = append(all, fmt.Sprintf(format, a...))
-		}
-	}
+	var all reasons
 	t := &r.Totals
-	add(t.Gaps[archive.GapLost], "gap: Kafka had lost %d offsets before they were archived (%d gap rows)", t.Gaps[archive.GapLost], t.Kinds[audit.KindGap])
-	add(t.Resets, "chain reset: %d logs were begun anew by an operator's order, %d segments are void", t.Resets, t.Voided)
-	add(r.StrayCount, "stray: %d objects that no document lists and that continue no line", r.StrayCount)
-	return all
+	lost := t.Gaps[archive.GapLost]
+	all.addIf(lost > 0, "gap: Kafka had lost %s before they were archived", Count(lost, "offset"))
+	all.addIf(t.Resets > 0, "chain reset: %s begun anew by an operator's order, %s void", Count(t.Resets, "log"), Count(t.Voided, "segment"))
+	all.addIf(r.StrayCount > 0, "stray: %s that no document lists and that continue no line", Count(r.StrayCount, "object"))
+	return all.list()
 }
 
 // notes says what changes nothing.
 func (r *Report) notes(s *survey) []string {
-	all := []string{}
-	add := func(n int64, format string, a ...any) {
-		if n > 0 {
-			all = append(all, fmt.Sprintf(format, a...))
-		}
-	}
+	var all reasons
 	var signatures int64
 	for _, l := range r.Lines {
 		signatures += l.signatures
 	}
-	add(r.Totals.Anchors, "%d anchors with %d signatures: compared with what was recomputed, signatures not checked: T0", r.Totals.Anchors, signatures)
+	anchors := r.Totals.Anchors
+	all.addIf(anchors > 0, "%s with %s: compared with what was recomputed, signatures not checked: T0", Count(anchors, "anchor"), Count(signatures, "signature"))
 	for _, t := range r.Tenants() {
-		if r.Totals.Anchors > 0 {
-			add(t.NotAnchored, "%d %s of %s not anchored yet", t.NotAnchored, plural(t.NotAnchored, "row"), name(t.Tenant))
-		}
+		all.addIf(anchors > 0 && t.NotAnchored > 0, "%s of %s not anchored yet", Count(t.NotAnchored, "row"), name(t.Tenant))
 	}
-	if r.Totals.Anchors == 0 && r.Totals.Segments > 0 {
-		add(1, "not anchored: there are no anchors, so that nothing shows whether the newest segments of each line are missing or were changed")
-	}
-	if r.Tenant != "" {
-		add(1, "only tenant %s was asked for: rows of other tenants were counted and their objects hashed, but not checked", name(r.Tenant))
-	}
-	add(s.keys, "%d key notes: not checked", s.keys)
-	add(s.exports, "%d objects of exporters: no evidence, not read", s.exports)
-	return all
+	all.addIf(anchors == 0 && r.Totals.Segments > 0, "not anchored: there are no anchors, so that nothing shows whether the newest segments of each line are missing or were changed")
+	all.addIf(r.Tenant != "", "only tenant %s was asked for: rows of other tenants were counted and their objects hashed, but not checked", name(r.Tenant))
+	all.addIf(s.keys > 0, "%s: not checked", Count(s.keys, "key note"))
+	all.addIf(s.exports > 0, "%s of exporters: no evidence, not read", Count(s.exports, "object"))
+	return all.list()
 }
 
-func plural(n int64, word string) string {
-	if n == 1 {
-		return word
+// reasons are lines of a report.
+type reasons []string
+
+func (r *reasons) addIf(holds bool, format string, a ...any) {
+	if holds {
+		*r = append(*r, fmt.Sprintf(format, a...))
 	}
-	return word + "s"
 }
+
+// list returns the lines, and an empty list rather than none.
+func (r reasons) list() []string { return append([]string{}, r...) }
 
 // sortFaults puts faults in the order of lines, ordinals and rows.
 func sortFaults(all []Fault) {

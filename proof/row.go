@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 )
@@ -109,10 +110,12 @@ func (c *checker) epoch(l *logDigest, row *chain.Row, reset bool) {
 // and its prev_hash is the genesis that commits to that.
 func (c *checker) reset(l *logDigest, row *chain.Row) {
 	c.d.resets++
-	reason, head, size, err := readReset(row.Slots[audit.SlotContext])
+	reason, head, size, voided, err := readReset(row.Slots[audit.SlotContext])
 	switch {
 	case err != nil:
 		c.rowFault(l, row, FaultReset, "context: "+err.Error())
+	case !slices.Equal(voided, c.meta.Voided):
+		c.rowFault(l, row, FaultReset, "the row and the segment's metadata do not declare the same segments voided")
 	case head != l.head || size != l.next:
 		c.rowFault(l, row, FaultReset, fmt.Sprintf("the new epoch begins behind another row than the log's last one, seq %d", l.next-1))
 	case row.PrevHash != chain.ResetGenesis(l.stated.Scheme, c.log(l.stated.Tenant), int32(row.Epoch.N), head, size, reason):
@@ -123,13 +126,13 @@ func (c *checker) reset(l *logDigest, row *chain.Row) {
 	l.torn = true
 }
 
-func readReset(context []byte) (reason audit.Text, head chain.Hash, size int64, err error) {
+func readReset(context []byte) (reason audit.Text, head chain.Hash, size int64, voided []archive.Voided, err error) {
 	err = readDocument(context,
 		field{name: "reason", read: func(d *document) { reason = d.nullStr() }},
 		field{name: "previousHead", read: func(d *document) { head = d.hash() }},
 		field{name: "previousSize", read: func(d *document) { size = d.count() }},
-		field{name: "voided", read: func(d *document) { readVoided(d) }})
-	return reason, head, size, err
+		field{name: "voided", read: func(d *document) { voided = readVoided(d) }})
+	return reason, head, size, voided, err
 }
 
 // kind checks what a row's kind asks of its columns.

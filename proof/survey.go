@@ -154,6 +154,9 @@ func (s *survey) empty() bool {
 
 // todo returns the number of objects that a verification reads.
 func (s *survey) todo() (n int64) {
+	if s.root {
+		n++
+	}
 	for _, l := range s.lines {
 		n += l.segments + l.lastAnchor + 1
 	}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -44,8 +46,8 @@ func (p *printer) list(title string, items []string, more int64) {
 // what it does not, and the verdict as the last line.
 func writeReport(w io.Writer, r *proof.Report) error {
 	p := &printer{w: w}
-	p.line("archive %s: %d objects, of them %d segments (%d bytes) in %d lines (a line is one partition of one topic)",
-		orUnknown(r.ArchiveID), r.Objects, r.Totals.Segments, r.Totals.Bytes, len(r.Lines))
+	p.line("archive %s: %s, of them %s (%s) in %s (a line is one partition of one topic)",
+		orUnknown(r.ArchiveID), proof.Count(r.Objects, "object"), proof.Count(r.Totals.Segments, "segment"), proof.Count(r.Totals.Bytes, "byte"), proof.Count(int64(len(r.Lines)), "line"))
 	p.tenants(r)
 	p.lines(r)
 	p.line("\nrows by kind: %s", counts(r.Totals.Kinds))
@@ -70,47 +72,51 @@ func orUnknown(id string) string {
 }
 
 func (p *printer) tenants(r *proof.Report) {
-	all := r.Tenants()
-	if len(all) == 0 || p.err != nil {
-		return
-	}
-	p.line("")
-	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "tenant\tlogs\trows\trejected\trepeats\tnot anchored\t")
-	for i, tenant := range all {
-		if i == maxTable {
-			fmt.Fprintf(t, "and %d more tenants\n", len(all)-maxTable)
-			break
+	rows := [][]string{{"tenant", "logs", "rows", "rejected", "repeats", "not anchored"}}
+	for _, t := range r.Tenants() {
+		row := []string{proof.Printable(t.Tenant), number(t.Logs), number(t.Rows), number(t.Rejected), number(t.Duplicates), number(t.NotAnchored)}
+		if !t.Proved {
+			row = append(row, "not proved")
 		}
-		mark := ""
-		if !tenant.Proved {
-			mark = "not proved"
-		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", proof.Printable(tenant.Tenant), tenant.Logs, tenant.Rows, tenant.Rejected, tenant.Duplicates, tenant.NotAnchored, mark)
+		rows = append(rows, row)
 	}
-	p.err = t.Flush()
+	p.table(rows, "more tenant")
 }
 
 func (p *printer) lines(r *proof.Report) {
-	if len(r.Lines) == 0 || p.err != nil {
-		return
-	}
-	p.line("")
-	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "line\tsegments\toffsets\trows\tmade\trepeats\tgaps\t")
-	for i, l := range r.Lines {
-		if i == maxTable {
-			fmt.Fprintf(t, "and %d more lines\n", len(r.Lines)-maxTable)
-			break
-		}
+	rows := [][]string{{"line", "segments", "offsets", "rows", "made", "repeats", "gaps"}}
+	for _, l := range r.Lines {
 		gaps := int64(0)
 		for _, n := range l.Gaps {
 			gaps += n
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d to %d\t%d\t%d\t%d\t%d\t\n", l.Line, l.Segments, l.FirstOffset, l.NextOffset, l.Rows, l.Made, l.Duplicates, gaps)
+		row := []string{l.Line.String(), number(l.Segments), number(l.FirstOffset) + " to " + number(l.NextOffset), number(l.Rows), number(l.Made), number(l.Duplicates), number(gaps)}
+		if !l.Proved {
+			row = append(row, "not proved")
+		}
+		rows = append(rows, row)
 	}
-	p.err = t.Flush()
+	p.table(rows, "more line")
 }
+
+// table prints a head and rows, if there are any, in columns.
+func (p *printer) table(rows [][]string, more string) {
+	if len(rows) < 2 {
+		return
+	}
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows[:min(len(rows), maxTable+1)] {
+		_, _ = fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	_ = t.Flush() // to memory
+	p.line("\n%s", strings.TrimRight(b.String(), "\n"))
+	if n := len(rows) - 1 - maxTable; n > 0 {
+		p.line("and %s", proof.Count(int64(n), more))
+	}
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 // counts prints a map of counts, the largest first.
 func counts(m map[string]int64) string {
@@ -157,7 +163,7 @@ func strays(r *proof.Report) []string {
 		list = append(list, "stray object "+proof.Printable(key))
 	}
 	if more := r.StrayCount - int64(len(list)); more > 0 {
-		list = append(list, fmt.Sprintf("and %d more strays", more))
+		list = append(list, "and "+proof.Count(more, "more stray"))
 	}
 	return list
 }
@@ -175,24 +181,21 @@ func (p *printer) faults(r *proof.Report) {
 
 // verdict is the last line.
 func verdict(r *proof.Report) string {
-	rows := fmt.Sprintf("%d rows of %d tenants in %d segments", r.Totals.Rows, len(r.Tenants()), r.Totals.Segments)
+	rows := fmt.Sprintf("%s of %s in %s", proof.Count(r.Totals.Rows, "row"), proof.Count(int64(len(r.Tenants())), "tenant"), proof.Count(r.Totals.Segments, "segment"))
 	if r.Tenant != "" {
-		rows = fmt.Sprintf("the rows of tenant %s", proof.Printable(r.Tenant))
+		rows = "the rows of tenant " + proof.Printable(r.Tenant)
 	}
 	switch r.ExitCode() {
 	case 0:
 		return fmt.Sprintf("OK: %s are consistent in themselves (%s)", rows, r.Tier)
 	case 4:
-		return fmt.Sprintf("OK, BUT LOOK: %s are consistent in themselves (%s); %d things to look at are above", rows, r.Tier, len(r.Looks))
+		return fmt.Sprintf("OK, BUT LOOK: %s are consistent in themselves (%s); to look at, above: %s", rows, r.Tier, proof.Count(int64(len(r.Looks)), "thing"))
 	case 3:
 		return "INCOMPLETE: no fault was found, but less than was asked for could be verified"
 	}
-	return fmt.Sprintf("FAULT: the archive was tampered with or is damaged: %d faults, the first: %s", r.FaultCount, first(r))
-}
-
-func first(r *proof.Report) string {
-	if len(r.Faults) == 0 {
-		return "not kept"
+	first := ""
+	if len(r.Faults) > 0 {
+		first = "; the first one is at " + r.Faults[0].Where()
 	}
-	return r.Faults[0].String()
+	return fmt.Sprintf("FAULT: the archive was tampered with or is damaged: %s%s", proof.Count(r.FaultCount, "fault"), first)
 }

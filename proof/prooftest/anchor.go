@@ -80,6 +80,9 @@ func (a *Anchor) Encode() {
 func (l *Line) anchorSegments() []any {
 	list := []any{}
 	for _, s := range l.Segments[l.first:] {
+		if l.void[s.Meta.Ordinal] {
+			continue
+		}
 		var c counts
 		c.add(&s.Meta)
 		c.FirstOffset = s.Meta.FirstOffset

@@ -173,3 +173,17 @@ func (b *Batch) close() {
 	}
 	b.l.sums.add(m)
 }
+
+// Large adds a row of kind call with the slots of a long turn: about as much as
+// 1.3 KB of JSON on the wire.
+func (b *Batch) Large(tenant string) {
+	b.Row(tenant, func(r *audit.Record) {
+		b.call(r)
+		n := r.KafkaOffset.N
+		r.Slots[audit.SlotFamilyLock] = fmt.Appendf(nil, `{"resolverPath":"matrix","emitSite":"router","requestedFamily":"anthropic","familyMismatch":false,"byokActive":%t,"legacyDefaultModel":null}`, n%3 == 0)
+		r.Slots[audit.SlotFallbackStep] = fmt.Appendf(nil, `{"originalFamily":"anthropic","originalModel":"model-a","attemptFamily":"openai","attemptModel":"model-x","attemptIndex":%d,"reason":"provider-error","inFamily":false,"ladderStep":2}`, n%5)
+		r.Slots[audit.SlotCacheBreakpoint] = fmt.Appendf(nil, `{"fingerprintComposite":"%x","cacheReadTokens":%d,"cacheCreationTokens":120,"inputTokens":%d,"hitPct":61.5}`, sha256.Sum256([]byte{byte(n)}), n*3, n)
+		r.Slots[audit.SlotPluginPayloads] = fmt.Appendf(nil, `[{"pluginId":"latency","subKind":"probe","data":{"p50":%d,"p99":%d}}]`, n%90, n%900)
+		r.Slots[audit.SlotExt] = fmt.Appendf(nil, `{"$headers":[["traceparent","00-%032x-00f067aa0ba902b7-01"]],"region":"eu-central-1"}`, n)
+	})
+}

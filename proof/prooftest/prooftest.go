@@ -66,6 +66,7 @@ type Line struct {
 	sums     counts
 	changed  map[string]bool // since the newest anchor
 	first    int             // the first segment that no anchor covers
+	void     map[int64]bool  // ordinals that a chain reset declared void
 }
 
 // A Log is the state of a log behind the newest segment.
@@ -83,11 +84,15 @@ type Segment struct {
 	Rows []chain.Row
 	Body []byte // of the object
 	l    *Line
+
+	logs   map[string]Log // as they were before the segment
+	offset int64
+	sums   counts
 }
 
 // Line returns a new line. Topic ids are made from the topic's name.
 func (a *Archive) Line(topic string, partition int32) *Line {
-	l := &Line{Line: archive.Line{Topic: topic, TopicID: topicID(topic), Partition: partition}, a: a, Logs: map[string]*Log{}, changed: map[string]bool{}}
+	l := &Line{Line: archive.Line{Topic: topic, TopicID: topicID(topic), Partition: partition}, a: a, Logs: map[string]*Log{}, changed: map[string]bool{}, void: map[int64]bool{}}
 	a.lines = append(a.lines, l)
 	return l
 }
@@ -138,7 +143,7 @@ func (l *Line) Key(i int) string { return archive.SegmentKey(l.Line, int64(i)) }
 
 // Segment adds the next segment, with what fill puts into it.
 func (l *Line) Segment(fill func(*Batch)) *Segment {
-	s := &Segment{l: l, Meta: archive.Segment{
+	s := &Segment{l: l, logs: l.snapshot(), offset: l.offset, sums: l.sums, Meta: archive.Segment{
 		Format: archive.Format, ArchiveID: l.a.ID, Topic: l.Topic, TopicID: l.TopicID, Partition: l.Partition,
 		Ordinal: int64(len(l.Segments)), FirstOffset: l.offset, LeaderEpoch: -1,
 		Writer: archive.Writer{Version: "test", Policy: audit.PolicyNone, Settings: chain.Hash{}.String()},
@@ -150,6 +155,36 @@ func (l *Line) Segment(fill func(*Batch)) *Segment {
 	s.Link()
 	s.Encode()
 	return s
+}
+
+// snapshot returns a copy of the logs that does not change.
+func (l *Line) snapshot() map[string]Log {
+	logs := map[string]Log{}
+	for tenant, log := range l.Logs {
+		c := *log
+		c.Tree = log.Tree.Clone()
+		logs[tenant] = c
+	}
+	return logs
+}
+
+// RollBack takes the line back to where it stood before its segment i, and
+// returns what a chain reset says of the segments from there on: they stay, and
+// are void.
+func (l *Line) RollBack(i int) (voided []archive.Voided) {
+	s := l.Segments[i]
+	l.offset, l.sums = s.offset, s.sums
+	l.Logs = map[string]*Log{}
+	for tenant, log := range s.logs {
+		c := log
+		c.Tree = log.Tree.Clone()
+		l.Logs[tenant] = &c
+	}
+	for _, s := range l.Segments[i:] {
+		voided = append(voided, archive.Voided{Ordinal: s.Meta.Ordinal, SHA256: sha256.Sum256(s.Body)})
+		l.void[s.Meta.Ordinal] = true
+	}
+	return voided
 }
 
 // Link sets previousSha256 to the hash of the segment before.
