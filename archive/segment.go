@@ -2,6 +2,7 @@ package archive
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/ledgerlake/ledgerlake/chain"
 )
@@ -114,3 +115,56 @@ func (v Voided) MarshalJSON() ([]byte, error) { return json.Marshal([]any{v.Ordi
 
 // UnmarshalJSON reads [ordinal, sha256].
 func (v *Voided) UnmarshalJSON(b []byte) error { return unmarshalTuple(b, &v.Ordinal, &v.SHA256) }
+
+// EncodeSegment returns the JSON of a segment's metadata.
+func EncodeSegment(s *Segment) ([]byte, error) {
+	c := *s
+	if c.Duplicates == nil {
+		c.Duplicates = []Duplicate{}
+	}
+	if c.Gaps == nil {
+		c.Gaps = []Gap{}
+	}
+	if c.Logs == nil {
+		c.Logs = []LogInterval{}
+	}
+	return json.Marshal(&c)
+}
+
+// DecodeSegment parses a segment's metadata. It checks the form, and that the
+// counts agree with each other; whether they agree with rows and chain is for
+// those who read the rows.
+func DecodeSegment(body []byte) (*Segment, error) {
+	var s Segment
+	if err := decodeStrict(body, &s); err != nil {
+		return nil, fmt.Errorf("segment metadata: %w", err)
+	}
+	if s.Format != Format {
+		return nil, fmt.Errorf("segment metadata: format %q, this version reads %q", s.Format, Format)
+	}
+	var rows, lost int64
+	for _, l := range s.Logs {
+		rows += l.Rows
+	}
+	for _, g := range s.Gaps {
+		lost += g.To - g.From
+	}
+	switch want := s.Rows - s.Made + int64(len(s.Duplicates)) + lost; {
+	case rows != s.Rows:
+		return nil, fmt.Errorf("segment metadata: logs have %d rows, the segment says %d", rows, s.Rows)
+	case s.NextOffset-s.FirstOffset != want:
+		return nil, fmt.Errorf("segment metadata: offsets %d to %d are %d, rows, duplicates and gaps account for %d",
+			s.FirstOffset, s.NextOffset, s.NextOffset-s.FirstOffset, want)
+	}
+	return &s, nil
+}
+
+// Line returns the line that the segment says it belongs to.
+func (s *Segment) Line() Line {
+	return Line{Topic: s.Topic, TopicID: s.TopicID, Partition: s.Partition}
+}
+
+// Log returns the log of a tenant on the segment's line.
+func (s *Segment) Log(tenant string) chain.Log {
+	return chain.Log{ArchiveID: s.ArchiveID, Tenant: tenant, Topic: s.Topic, TopicID: s.TopicID, Partition: s.Partition}
+}

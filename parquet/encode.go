@@ -32,9 +32,10 @@ const (
 // maxValue is the longest value that can be written, in bytes.
 const maxValue = 1 << 30
 
-// codec compresses for all Encoders. Of rows in small objects its higher levels
-// save 2 % more, at twice the CPU.
-var codec = &zstd.Codec{Level: zstd.SpeedFastest}
+// newCodec returns the compressor of one Encoder. It is not shared: its pool
+// would carry channels from one testing/synctest bubble into the next. Of rows
+// in small objects its higher levels save 2 % more, at twice the CPU.
+func newCodec() *zstd.Codec { return &zstd.Codec{Level: zstd.SpeedFastest} }
 
 // buffers keeps finished pages, for all Encoders, until their chunk is written.
 var buffers = pq.NewChunkBufferPool(chunkSize)
@@ -57,7 +58,7 @@ func newWriter() *pq.GenericWriter[any] {
 		schema,
 		pq.DataPageVersion(1), // older Spark readers refuse strings of version 2
 		pq.DataPageStatistics(false),
-		pq.Compression(codec),
+		pq.Compression(newCodec()),
 		pq.PageBufferSize(pageSize),
 		pq.WriteBufferSize(0),
 		pq.ColumnPageBuffers(buffers),

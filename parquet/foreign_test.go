@@ -17,7 +17,7 @@ func foreign(t testing.TB, rows []chain.Row, group pq.Group, options ...pq.Write
 	t.Helper()
 	s := pq.NewSchema("other", group)
 	e := &Encoder{writer: pq.NewGenericWriter[any](io.Discard, append([]pq.WriterOption{
-		s, pq.DataPageVersion(1), pq.Compression(codec), pq.PageBufferSize(pageSize), pq.DataPageStatistics(false),
+		s, pq.DataPageVersion(1), pq.Compression(newCodec()), pq.PageBufferSize(pageSize), pq.DataPageStatistics(false),
 	}, options...)...)}
 	var object bytes.Buffer
 	e.writer.Reset(&object)

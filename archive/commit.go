@@ -1,0 +1,91 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Committer writes the segments of one line. It must not be used by two
+// goroutines at once: at most one write of a line is in flight.
+type Committer struct {
+	Bucket Bucket
+	// Wait blocks between attempts, for longer the more there were (the first
+	// attempt that failed is 1), and returns an error only when ctx is done.
+	Wait func(ctx context.Context, attempt int) error
+	// Retrying hears of every attempt that failed. It may be nil.
+	Retrying func(key string, attempt int, err error)
+	// Believe says whether a reply of this store time proves that the segment
+	// is durable: nil if so. A writer that slept while its ordinal was written,
+	// compacted and deleted gets a reply that proves nothing. It may be nil as
+	// long as nothing deletes segments.
+	Believe func(ctx context.Context, storeTime time.Time) error
+}
+
+// Commit makes body the segment of st.Ordinal, and tries for as long as ctx
+// lives: no answer of a store is a verdict on the batch.
+//
+// It returns nil, nil when body is durable, and the other's segment when
+// somebody else was faster and continues st. The error matches [ErrBreaks]
+// when the ordinal holds bytes that do not continue st: the caller starts
+// again from the bucket. In no case has st changed.
+func (c *Committer) Commit(ctx context.Context, st *State, body []byte) (*SegmentObject, error) {
+	key := SegmentKey(st.Line, st.Ordinal)
+	for attempt := 1; ; attempt++ {
+		other, err := c.try(ctx, st, key, body)
+		if err == nil || errors.Is(err, ErrBreaks) {
+			return other, err
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("segment %d: %w", st.Ordinal, ctx.Err())
+		}
+		if c.Retrying != nil {
+			c.Retrying(key, attempt, err)
+		}
+		if err := c.Wait(ctx, attempt); err != nil {
+			return nil, fmt.Errorf("segment %d: %w", st.Ordinal, err)
+		}
+	}
+}
+
+// try makes one attempt. A crash before Create leaves nothing. A crash after
+// it leaves a durable segment that nobody was told of: the next start finds it
+// in the bucket and goes on behind it.
+func (c *Committer) try(ctx context.Context, st *State, key string, body []byte) (*SegmentObject, error) {
+	storeTime, err := c.Bucket.Create(ctx, key, body)
+	if err == nil {
+		return nil, c.believe(ctx, storeTime)
+	}
+	if !errors.Is(err, ErrExists) {
+		return nil, err
+	}
+	there, err := c.Bucket.Get(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read back: %w", err)
+	}
+	if bytes.Equal(there, body) {
+		return nil, c.believe(ctx, storeTime)
+	}
+	return adopt(st, there)
+}
+
+func (c *Committer) believe(ctx context.Context, storeTime time.Time) error {
+	if c.Believe == nil {
+		return nil
+	}
+	return c.Believe(ctx, storeTime)
+}
+
+// adopt reads the segment of somebody who was faster.
+func adopt(st *State, body []byte) (*SegmentObject, error) {
+	o, err := ReadSegment(body)
+	if err != nil {
+		return nil, fmt.Errorf("segment %d: %w: %w", st.Ordinal, ErrBreaks, err)
+	}
+	if err := st.Continues(o.Segment); err != nil {
+		return nil, fmt.Errorf("segment %d: %w", st.Ordinal, err)
+	}
+	return o, nil
+}

@@ -1,0 +1,208 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ledgerlake/ledgerlake/parquet"
+)
+
+// Requests that a start has under way at once, and the bytes of a segment's
+// tail that it asks for first: a footer of usual size with its metadata.
+const (
+	resumeParallel = 16
+	resumeTail     = 64 << 10
+)
+
+// ErrCompacted: a catalog says that the line has been compacted. This version
+// does not know how to go on with it.
+var ErrCompacted = errors.New("the line has been compacted: this version cannot go on with it")
+
+// A Resumed is what a start found in the bucket.
+type Resumed struct {
+	State *State
+	// Recent names the newest segments, oldest first: as few as hold the rows
+	// that were asked for, or all there are.
+	Recent []SegmentRef
+}
+
+// A SegmentRef names a segment that a start has seen.
+type SegmentRef struct {
+	Ordinal int64
+	Rows    int64
+}
+
+// Resume reads where a line stands from the bucket alone, and names the
+// segments of the last rows rows. The newest segment is read whole and its
+// rows are checked; of the others only the metadata is read.
+//
+// The cost is one LIST for each 1,000 segments and one GET a segment: as long
+// as no anchor holds the heads, every segment may be the last word on a log.
+func Resume(ctx context.Context, src Source, archiveID string, l Line, rows int64) (*Resumed, error) {
+	n, err := countSegments(ctx, src, l)
+	if err != nil {
+		return nil, err
+	}
+	r := &Resumed{State: NewState(archiveID, l)}
+	if n == 0 {
+		return r, nil
+	}
+	newest, err := readNewest(ctx, src, l, n-1)
+	if err != nil {
+		return nil, err
+	}
+	if newest.ArchiveID != archiveID || newest.Line() != l || newest.Ordinal != n-1 {
+		return nil, fmt.Errorf("segment %d: %w: it says it is segment %d of %v in archive %s", n-1, ErrBreaks, newest.Ordinal, newest.Line(), newest.ArchiveID)
+	}
+	r.State.Advance(newest.Segment, newest.SHA256, newest.ArchivedAt())
+	w := &walk{src: src, line: l, state: r.State, wantRows: rows}
+	w.add(newest.Segment)
+	if err := w.back(ctx, newest.Segment); err != nil {
+		return nil, err
+	}
+	slices.Reverse(w.recent)
+	r.Recent = w.recent
+	return r, nil
+}
+
+// countSegments lists a line's segments and requires that their ordinals are
+// dense from 0.
+func countSegments(ctx context.Context, src Source, l Line) (int64, error) {
+	for o, err := range src.List(ctx, linePrefix("catalog", l), "") {
+		if err != nil {
+			return 0, fmt.Errorf("list catalog: %w", err)
+		}
+		return 0, fmt.Errorf("%w (%s)", ErrCompacted, o.Key)
+	}
+	var n int64
+	for o, err := range src.List(ctx, SegmentPrefix(l), "") {
+		if err != nil {
+			return 0, fmt.Errorf("list segments: %w", err)
+		}
+		name, ok := ParseSegmentKey(o.Key)
+		if !ok {
+			continue // a stray: verify names it
+		}
+		if name.Ordinal != n {
+			return 0, fmt.Errorf("segment %d is missing, segment %d is there: %w", n, name.Ordinal, ErrBreaks)
+		}
+		n++
+	}
+	return n, nil
+}
+
+func readNewest(ctx context.Context, src Source, l Line, ordinal int64) (*SegmentObject, error) {
+	body, err := src.Get(ctx, SegmentKey(l, ordinal))
+	if err != nil {
+		return nil, fmt.Errorf("segment %d: %w", ordinal, err)
+	}
+	o, err := ReadSegment(body)
+	if err != nil {
+		return nil, fmt.Errorf("segment %d: %w: %w", ordinal, ErrBreaks, err)
+	}
+	return o, nil
+}
+
+// A walk goes from the newest segment of a line to the oldest, and takes each
+// log's head from the first segment that has one.
+type walk struct {
+	src      Source
+	line     Line
+	state    *State
+	wantRows int64
+	haveRows int64
+	recent   []SegmentRef // newest first
+	archived bool
+}
+
+func (w *walk) add(seg *Segment) {
+	if w.haveRows < w.wantRows {
+		w.recent = append(w.recent, SegmentRef{Ordinal: seg.Ordinal, Rows: seg.Rows})
+		w.haveRows += seg.Rows
+	}
+	for _, l := range seg.Logs {
+		if _, ok := w.state.Heads[l.Tenant]; !ok {
+			w.state.Heads[l.Tenant] = headAfter(l)
+		}
+	}
+	w.archived = w.archived || seg.Rows > 0
+}
+
+// back reads the metadata of all segments below newer, some at a time.
+func (w *walk) back(ctx context.Context, newer *Segment) error {
+	for to := newer.Ordinal; to > 0; {
+		from := max(0, to-4*resumeParallel)
+		segs, err := w.metadata(ctx, from, to)
+		if err != nil {
+			return err
+		}
+		for i := len(segs) - 1; i >= 0; i-- {
+			seg := segs[i]
+			if seg.NextOffset != newer.FirstOffset || seg.Line() != w.line || seg.Ordinal != newer.Ordinal-1 {
+				return fmt.Errorf("segment %d: %w: it ends at offset %d, the next begins at %d", seg.Ordinal, ErrBreaks, seg.NextOffset, newer.FirstOffset)
+			}
+			if !w.archived && seg.Rows > 0 {
+				if err := w.lastArchived(ctx, seg.Ordinal); err != nil {
+					return err
+				}
+			}
+			w.add(seg)
+			newer = seg
+		}
+		to = from
+	}
+	return nil
+}
+
+// lastArchived takes the time of the newest row, where the newest segments
+// have no rows.
+func (w *walk) lastArchived(ctx context.Context, ordinal int64) error {
+	o, err := readNewest(ctx, w.src, w.line, ordinal)
+	if err != nil {
+		return err
+	}
+	w.state.ArchivedAt = o.ArchivedAt()
+	return nil
+}
+
+// metadata reads the metadata of the segments from ≤ ordinal < to.
+func (w *walk) metadata(ctx context.Context, from, to int64) ([]*Segment, error) {
+	segs := make([]*Segment, to-from)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(resumeParallel)
+	for i := range segs {
+		g.Go(func() (err error) {
+			segs[i], err = readMetadata(ctx, w.src, SegmentKey(w.line, from+int64(i)))
+			if err != nil {
+				return fmt.Errorf("segment %d: %w", from+int64(i), err)
+			}
+			return nil
+		})
+	}
+	return segs, g.Wait()
+}
+
+// readMetadata reads a segment's metadata from the end of its object: one GET,
+// or two where the footer is larger than usual.
+func readMetadata(ctx context.Context, src Source, key string) (*Segment, error) {
+	for need := int64(resumeTail); ; {
+		tail, size, err := src.GetTail(ctx, key, need)
+		if err != nil {
+			return nil, err
+		}
+		meta, _, err := parquet.TailMetadata(tail, size)
+		var short *parquet.ShortTailError
+		if errors.As(err, &short) && int64(len(tail)) < size {
+			need = short.Need
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrBreaks, err)
+		}
+		return DecodeSegment(meta)
+	}
+}

@@ -1,0 +1,126 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// ErrBreaks: bytes do not continue the line that they claim to be part of.
+var ErrBreaks = errors.New("does not continue the line")
+
+// A State is where a line stands: all that its next segment builds on.
+type State struct {
+	ArchiveID      string
+	Line           Line
+	Ordinal        int64       // of the next segment, from 0
+	PreviousSHA256 *chain.Hash // of the newest segment's whole object; nil before ordinal 0
+	NextOffset     int64       // the first Kafka offset not accounted for; -1 before ordinal 0
+	LeaderEpoch    int32       // of the newest record, -1 if unknown
+	ArchivedAt     int64       // microseconds; no later row of the line is before it
+	Heads          map[string]Head
+}
+
+// A Head is the state of one log: its newest row and its tree. A Head's tree
+// is never changed in place; a later state holds another one.
+type Head struct {
+	Scheme string
+	Epoch  int32
+	Hash   chain.Hash
+	Tree   chain.Tree // one leaf a row; its size is the next row's seq
+}
+
+// NewState returns the state of a line without segments.
+func NewState(archiveID string, l Line) *State {
+	return &State{ArchiveID: archiveID, Line: l, NextOffset: -1, LeaderEpoch: -1, Heads: map[string]Head{}}
+}
+
+// Clone returns a state that may be advanced apart from s.
+func (s *State) Clone() *State {
+	c := *s
+	c.Heads = maps.Clone(s.Heads)
+	return &c
+}
+
+// Log returns the log of a tenant on the line.
+func (s *State) Log(tenant string) chain.Log {
+	return chain.Log{ArchiveID: s.ArchiveID, Tenant: tenant, Topic: s.Line.Topic, TopicID: s.Line.TopicID, Partition: s.Line.Partition}
+}
+
+// Head returns the head of a tenant's log, which is its genesis where the log
+// has no rows.
+func (s *State) Head(tenant string) Head {
+	if h, ok := s.Heads[tenant]; ok {
+		return h
+	}
+	return Head{Scheme: chain.SchemeV1, Hash: chain.Genesis(chain.SchemeV1, s.Log(tenant))}
+}
+
+// Continues returns nil if seg is the next segment of the line as far as its
+// metadata can tell, else an error that matches [ErrBreaks].
+func (s *State) Continues(seg *Segment) error {
+	switch {
+	case seg.ArchiveID != s.ArchiveID:
+		return fmt.Errorf("%w: archive %s, not %s", ErrBreaks, seg.ArchiveID, s.ArchiveID)
+	case seg.Line() != s.Line:
+		return fmt.Errorf("%w: it is of %v", ErrBreaks, seg.Line())
+	case seg.Ordinal != s.Ordinal:
+		return fmt.Errorf("%w: ordinal %d, not %d", ErrBreaks, seg.Ordinal, s.Ordinal)
+	case s.NextOffset >= 0 && seg.FirstOffset != s.NextOffset:
+		return fmt.Errorf("%w: begins at offset %d, not %d", ErrBreaks, seg.FirstOffset, s.NextOffset)
+	case !equalHash(seg.PreviousSHA256, s.PreviousSHA256):
+		return fmt.Errorf("%w: previousSha256 is that of another object", ErrBreaks)
+	}
+	for _, l := range seg.Logs {
+		if err := s.logContinues(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *State) logContinues(l LogInterval) error {
+	h := s.Head(l.Tenant)
+	switch {
+	case l.FirstSeq != h.Tree.Size:
+		return fmt.Errorf("%w: a log begins at seq %d, not %d", ErrBreaks, l.FirstSeq, h.Tree.Size)
+	case l.HeadIn != h.Hash:
+		return fmt.Errorf("%w: bytes do not continue head %s", ErrBreaks, h.Hash)
+	case l.Epoch != h.Epoch || l.Scheme != h.Scheme:
+		return fmt.Errorf("%w: a log goes on as %s epoch %d, not %s epoch %d", ErrBreaks, l.Scheme, l.Epoch, h.Scheme, h.Epoch)
+	case l.Size != l.FirstSeq+l.Rows:
+		return fmt.Errorf("%w: a log of %d rows from seq %d has size %d", ErrBreaks, l.Rows, l.FirstSeq, l.Size)
+	}
+	if err := chain.CheckFrontier(l.Size, l.Frontier); err != nil {
+		return fmt.Errorf("%w: %w", ErrBreaks, err)
+	}
+	return nil
+}
+
+// Advance moves the state past a segment that is durable: seg, whose object
+// hashes to sum and whose newest row (if any) was stamped at archivedAt.
+func (s *State) Advance(seg *Segment, sum chain.Hash, archivedAt int64) {
+	s.Ordinal = seg.Ordinal + 1
+	s.PreviousSHA256 = &sum
+	s.NextOffset = seg.NextOffset
+	if seg.LeaderEpoch >= 0 {
+		s.LeaderEpoch = seg.LeaderEpoch
+	}
+	s.ArchivedAt = max(s.ArchivedAt, archivedAt)
+	for _, l := range seg.Logs {
+		s.Heads[l.Tenant] = headAfter(l)
+	}
+}
+
+func headAfter(l LogInterval) Head {
+	return Head{Scheme: l.Scheme, Epoch: l.Epoch, Hash: l.HeadOut, Tree: chain.Tree{Size: l.Size, Frontier: l.Frontier}}
+}
+
+func equalHash(a, b *chain.Hash) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}

@@ -1,0 +1,243 @@
+package pipeline
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// A built is a segment that is ready to be encoded, and what the line will
+// remember once it is durable.
+type built struct {
+	segment    *archive.Segment
+	rows       []chain.Row
+	archivedAt int64
+	commit     Commit
+	remember   []remembered
+}
+
+type remembered struct {
+	coord audit.Fingerprint
+	entry entry
+}
+
+// A builder turns a batch into the next segment of a state. It decides, in
+// offset order, which records repeat a row and which conflict with one, and
+// stamps the others. Building again from another state is allowed, and is what
+// happens when somebody else was faster.
+type builder struct {
+	state   *archive.State
+	window  *window
+	writer  archive.Writer
+	decoder *audit.Decoder
+	hasher  *chain.Hasher
+	rand    io.Reader
+	// stored returns the content of a row that the window does not know, and
+	// whether that row is erased.
+	stored func(e entry) (content audit.Fingerprint, erased bool, err error)
+
+	out   *built
+	batch *batch
+	made  map[audit.Fingerprint]entry // coordinates of this segment's rows
+	logs  map[string]*archive.LogInterval
+	salts []byte
+	now   int64
+	plain bool // so far, the rows are the batch's rows, one for one
+}
+
+// build makes the segment that continues the state with the batch, stamped at
+// now (microseconds). An error means that the store could not be read or that
+// there is no randomness; nothing has changed.
+func (b *builder) build(bt *batch, now int64) (*built, error) {
+	st := b.state
+	b.out = &built{segment: &archive.Segment{
+		Format: archive.Format, ArchiveID: st.ArchiveID,
+		Topic: st.Line.Topic, TopicID: st.Line.TopicID, Partition: st.Line.Partition,
+		Ordinal: st.Ordinal, PreviousSHA256: st.PreviousSHA256,
+		FirstOffset: bt.items[0].from, NextOffset: bt.end(), LeaderEpoch: -1,
+		Writer: b.writer,
+	}}
+	b.batch, b.now = bt, max(now, st.ArchivedAt)
+	b.made = make(map[audit.Fingerprint]entry, len(bt.items))
+	b.logs = map[string]*archive.LogInterval{}
+	b.salts = make([]byte, 32*len(bt.items))
+	if _, err := io.ReadFull(b.rand, b.salts); err != nil {
+		return nil, fmt.Errorf("salts: %w", err)
+	}
+	b.out.rows, b.plain = bt.rows[:0:0], true
+	for i := range bt.items {
+		if err := b.item(&bt.items[i]); err != nil {
+			return nil, err
+		}
+	}
+	b.finish()
+	return b.out, nil
+}
+
+// item gives one stretch of offsets its fate.
+func (b *builder) item(it *item) error {
+	seg := b.out.segment
+	if it.gap != "" {
+		seg.Gaps = append(seg.Gaps, archive.Gap{From: it.from, To: it.to, Cause: it.gap})
+		if it.gap == archive.GapLost {
+			audit.Gap(&b.batch.rows[it.row].Record, it.from, it.to, it.gap)
+			seg.Made++
+			b.stamp(it)
+		}
+		return nil
+	}
+	seg.LeaderEpoch = it.record.LeaderEpoch
+	if it.conflict {
+		b.decodeAgain(it)
+	}
+	if !it.hasCoord {
+		b.stamp(it)
+		return nil
+	}
+	first, repeat, err := b.repeats(it)
+	switch {
+	case err != nil:
+		return err
+	case repeat == notRepeated:
+		b.stamp(it)
+	case repeat == sameContent:
+		seg.Duplicates = append(seg.Duplicates, archive.Duplicate{Offset: it.from, Tenant: first.tenant, Seq: first.seq})
+	default:
+		b.conflict(it, first)
+		b.stamp(it)
+	}
+	return nil
+}
+
+type repeat int
+
+const (
+	notRepeated repeat = iota
+	sameContent
+	otherContent
+)
+
+// repeats says whether an archived row, or one of this segment, has the item's
+// coordinates.
+func (b *builder) repeats(it *item) (entry, repeat, error) {
+	e, ok := b.made[it.coord]
+	if !ok {
+		if e, ok = b.window.lookup(it.coord); !ok {
+			return e, notRepeated, nil
+		}
+	}
+	if e.content == (audit.Fingerprint{}) {
+		content, erased, err := b.stored(e)
+		if err != nil {
+			return e, notRepeated, fmt.Errorf("read the row that offset %d repeats: %w", it.from, err)
+		}
+		if erased {
+			return e, sameContent, nil
+		}
+		e.content = content
+	}
+	if e.content == it.content {
+		return e, sameContent, nil
+	}
+	return e, otherContent, nil
+}
+
+// conflict turns the item's row into a reject: its coordinates are taken by a
+// row of other content.
+func (b *builder) conflict(it *item, first entry) {
+	it.conflict = true
+	it.reject = audit.Conflict(&b.batch.rows[it.row].Record, message(it.record, nil),
+		fmt.Sprintf("other content under the coordinates of seq %d", first.seq))
+}
+
+// decodeAgain restores the row that conflict replaced.
+func (b *builder) decodeAgain(it *item) {
+	it.conflict = false
+	it.reject = b.decoder.Decode(&b.batch.rows[it.row].Record, message(it.record, nil))
+}
+
+// stamp links the item's row into its log.
+func (b *builder) stamp(it *item) {
+	row := &b.batch.rows[it.row]
+	l := b.log(row.TenantID.S)
+	row.TopicID = audit.Str(b.state.Line.TopicID)
+	row.Topic = audit.Str(b.state.Line.Topic)
+	row.Partition = audit.I64(int64(b.state.Line.Partition))
+	row.Epoch = audit.I64(int64(l.Epoch))
+	row.Seq = audit.I64(l.Size)
+	row.ArchivedAt = audit.I64(b.now)
+	n := len(b.out.rows)
+	b.hasher.Stamp(row, l.HeadOut, chain.Hash(b.salts[32*n:]))
+	tree := chain.Tree{Size: l.Size, Frontier: l.Frontier}
+	tree.Append(row.RowHash)
+	l.Size, l.Frontier, l.HeadOut = tree.Size, tree.Frontier, row.RowHash
+	l.Rows++
+	b.keep(it.row, row)
+	if it.reject != nil {
+		b.countReject(it.reject.Reason)
+		return
+	}
+	if it.hasCoord {
+		e := entry{seq: row.Seq.N, ordinal: b.state.Ordinal, tenant: row.TenantID.S, content: it.content}
+		b.made[it.coord] = e
+		b.out.remember = append(b.out.remember, remembered{it.coord, e})
+	}
+}
+
+// keep appends a stamped row. As long as no row of the batch was left out, the
+// segment's rows are the batch's own; from the first hole on they are copies.
+func (b *builder) keep(index int, row *chain.Row) {
+	n := len(b.out.rows)
+	if b.plain && index == n {
+		b.out.rows = b.batch.rows[:n+1]
+		return
+	}
+	if b.plain {
+		b.plain = false
+		b.out.rows = append(make([]chain.Row, 0, len(b.batch.rows)), b.out.rows...)
+	}
+	b.out.rows = append(b.out.rows, *row)
+}
+
+// log returns the interval of a tenant's log in this segment.
+func (b *builder) log(tenant string) *archive.LogInterval {
+	if l, ok := b.logs[tenant]; ok {
+		return l
+	}
+	h := b.state.Head(tenant)
+	tree := h.Tree.Clone()
+	l := &archive.LogInterval{
+		Tenant: tenant, Scheme: h.Scheme, Epoch: h.Epoch, FirstSeq: tree.Size,
+		HeadIn: h.Hash, HeadOut: h.Hash, Size: tree.Size, Frontier: tree.Frontier,
+	}
+	b.logs[tenant] = l
+	b.out.segment.Logs = append(b.out.segment.Logs, archive.LogInterval{Tenant: tenant}) // its place; filled by finish
+	return l
+}
+
+func (b *builder) countReject(r audit.Reason) {
+	if b.out.commit.Rejects == nil {
+		b.out.commit.Rejects = map[audit.Reason]int64{}
+	}
+	b.out.commit.Rejects[r]++
+}
+
+func (b *builder) finish() {
+	seg := b.out.segment
+	for i := range seg.Logs {
+		seg.Logs[i] = *b.logs[seg.Logs[i].Tenant]
+	}
+	seg.Rows = int64(len(b.out.rows))
+	if seg.LeaderEpoch < 0 {
+		seg.LeaderEpoch = b.state.LeaderEpoch
+	}
+	if seg.Rows > 0 {
+		b.out.archivedAt = b.now
+	}
+	c := &b.out.commit
+	c.Line, c.Ordinal, c.NextOffset = b.state.Line, seg.Ordinal, seg.NextOffset
+	c.Rows, c.Made, c.Duplicates = seg.Rows, seg.Made, int64(len(seg.Duplicates))
+}

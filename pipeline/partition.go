@@ -1,0 +1,478 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// errDropped: the partition was taken away; what is not durable is dropped.
+var errDropped = errors.New("partition taken away")
+
+// A partition is one assigned partition: its state, its open batch, and the one
+// PUT that may be in flight. All of it belongs to the goroutine of run.
+type partition struct {
+	line    archive.Line
+	shared  *shared
+	decoder *audit.Decoder
+	state   *archive.State
+	window  *window
+	next    int64 // the offset expected next: all below are in a batch or durable
+	// fetchFrom is where fetching begins: next, or the log start above it.
+	fetchFrom int64
+	open      *batch
+	spare     *batch
+	flying    *flight // nil when no PUT is in flight
+	landed    chan landing
+	put       context.Context // of writes; it outlives a stop, up to a deadline
+	abort     context.CancelCauseFunc
+	retried   int64 // ordinal at which the line was read from the bucket again, -1
+	hasher    *chain.Hasher
+	headers   []audit.MessageHeader // scratch
+
+	mail    mailbox
+	gate    gate
+	stop    chan struct{} // closed by finish
+	stopper sync.Once
+	flush   atomic.Bool // stop only when all that was read is durable
+	done    chan struct{}
+	durable atomic.Pointer[position]
+}
+
+// A position is how far a partition is durable.
+type position struct {
+	offset int64
+	epoch  int32
+}
+
+// A flight is a segment on its way to the bucket.
+type flight struct {
+	batch *batch
+	built *built
+	since time.Time
+}
+
+// A landing is how a flight ended.
+type landing struct {
+	sum   chain.Hash // of the object, where it was committed
+	size  int64
+	other *archive.SegmentObject // somebody else's segment, where that was faster
+	err   error
+}
+
+func newPartition(ctx context.Context, sh *shared, st *archive.State, w *window) *partition {
+	put, abort := context.WithCancelCause(ctx)
+	p := &partition{
+		line: st.Line, shared: sh, decoder: sh.decoder(st.Line.Topic), state: st, window: w, next: st.NextOffset,
+		open: newBatch(), spare: newBatch(), landed: make(chan landing, 1), put: put, abort: abort, retried: -1, hasher: chain.NewHasher(nil),
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	p.mail.ready = make(chan struct{}, 1)
+	p.fetchFrom = p.next
+	if st.Ordinal > 0 {
+		p.durable.Store(&position{st.NextOffset, st.LeaderEpoch})
+	}
+	return p
+}
+
+// run works until the partition is finished, dropped, or has to stop. It
+// returns nil after finish, errDropped after drop, and otherwise why it
+// stopped, loudly: nothing of the partition is read until somebody has looked.
+func (p *partition) run() (err error) {
+	defer close(p.done)
+	defer func() { p.release(err) }()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	stop := p.stop
+	for {
+		p.takeMail()
+		wake, flew, err := p.closeDue(stop == nil)
+		if err != nil {
+			return err
+		}
+		if flew {
+			continue // the next batch grows meanwhile
+		}
+		if stop == nil && p.flying == nil && (p.open.empty() || !p.flush.Load()) {
+			return nil
+		}
+		timer.Reset(p.until(wake))
+		select {
+		case <-p.mail.ready:
+		case <-timer.C:
+		case l := <-p.landed:
+			if err := p.land(l); err != nil {
+				return err
+			}
+		case <-stop:
+			stop = nil
+		case <-p.put.Done():
+			return context.Cause(p.put)
+		}
+	}
+}
+
+// until returns how long to sleep until a time, an hour for the zero time.
+func (p *partition) until(wake time.Time) time.Duration {
+	if wake.IsZero() {
+		return time.Hour
+	}
+	return max(0, wake.Sub(p.shared.Now()))
+}
+
+// finish lets the PUT in flight end, and with flush makes all durable that was
+// read; it waits until that is so or ctx is done, and then drops the rest.
+func (p *partition) finish(ctx context.Context, flush bool) {
+	p.stopper.Do(func() {
+		p.flush.Store(flush)
+		close(p.stop)
+	})
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		p.drop()
+		<-p.done
+	}
+}
+
+// drop ends the partition at once. A PUT in flight may still happen: then the
+// next owner finds it.
+func (p *partition) drop() { p.abort(errDropped) }
+
+// release gives back what the partition held.
+func (p *partition) release(err error) {
+	p.abort(err)
+	held := p.open.bytes + p.mail.close()
+	if p.flying != nil {
+		held += p.flying.batch.bytes
+	}
+	p.shared.budget.give(held)
+}
+
+// takeMail moves records from the mailbox to the open batch, as many as it may
+// hold. A batch that is due and may fly is not made larger.
+func (p *partition) takeMail() {
+	now := p.shared.Now()
+	for !p.open.full(&p.shared.Batch) {
+		if p.flying == nil {
+			if due, _ := p.open.due(&p.shared.Batch, now, false); due {
+				return
+			}
+		}
+		m, ok := p.mail.pop()
+		if !ok {
+			break
+		}
+		p.accept(m, now)
+	}
+	if p.mail.held() < p.shared.Memory/resumeShare {
+		p.gate.resume()
+	}
+}
+
+// accept appends one delivery to the open batch, and what Kafka skipped before
+// it. A delivery from below the expected offset is accounted for already.
+func (p *partition) accept(m mail, now time.Time) {
+	if m.record == nil {
+		if m.lostTo > p.next {
+			p.open.addGap(p.next, m.lostTo, archive.GapLost, now)
+			p.next = m.lostTo
+		}
+		return
+	}
+	r := m.record
+	if r.Offset < p.next {
+		p.shared.budget.give(cost(r))
+		return
+	}
+	if r.Offset > p.next {
+		p.open.addGap(p.next, r.Offset, archive.GapCompacted, now)
+	}
+	p.next = r.Offset + 1
+	if r.Attrs.IsControl() {
+		p.shared.budget.give(cost(r))
+		p.open.addGap(r.Offset, r.Offset+1, archive.GapControl, now)
+		return
+	}
+	p.acceptRecord(r, now)
+}
+
+func (p *partition) acceptRecord(r *kgo.Record, now time.Time) {
+	b := p.open
+	it := item{from: r.Offset, to: r.Offset + 1, record: r, row: b.newRow()}
+	rec := &b.rows[it.row].Record
+	it.reject = p.decoder.Decode(rec, p.message(r))
+	if it.reject == nil {
+		if it.coord, it.hasCoord = rec.Coordinates(); it.hasCoord {
+			it.content = rec.ContentHash()
+		}
+	}
+	b.bytes += cost(r)
+	b.size += int64(len(r.Key) + len(r.Value))
+	fresh := b.fresh
+	b.add(it, now)
+	if it.hasCoord && p.known(it) {
+		b.fresh = fresh // a batch of nothing but repeats need not hurry
+	}
+	if it.hasCoord {
+		b.seen[it.coord] = it.content
+	}
+	if rec.StageID.S == "post-turn" && it.reject == nil {
+		b.endOfTurn = true
+	}
+}
+
+// known reports whether a record is, as far as memory can tell, a repeat.
+func (p *partition) known(it item) bool {
+	if c, ok := p.open.seen[it.coord]; ok {
+		return c == it.content
+	}
+	if p.flying != nil {
+		if c, ok := p.flying.batch.seen[it.coord]; ok {
+			return c == it.content
+		}
+	}
+	e, ok := p.window.lookup(it.coord)
+	return ok && e.content == it.content
+}
+
+// message returns r as the decoder reads it, for as long as the next call.
+func (p *partition) message(r *kgo.Record) *audit.Message {
+	m := message(r, p.headers[:0])
+	p.headers = m.Headers
+	return m
+}
+
+func message(r *kgo.Record, headers []audit.MessageHeader) *audit.Message {
+	for _, h := range r.Headers {
+		headers = append(headers, audit.MessageHeader{Name: h.Key, Value: h.Value})
+	}
+	return &audit.Message{
+		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp,
+		Key: r.Key, Value: r.Value, Headers: headers,
+	}
+}
+
+// closeDue closes the open batch and lets it fly, if it is due and nothing
+// flies. It returns when to look again. A partition that stops closes at once,
+// or not at all if what is not in flight is to be dropped.
+func (p *partition) closeDue(stopping bool) (wake time.Time, flew bool, err error) {
+	if p.flying != nil || p.open.empty() || stopping && !p.flush.Load() {
+		return time.Time{}, false, nil
+	}
+	now := p.shared.Now()
+	due, wake := p.open.due(&p.shared.Batch, now, p.shared.budget.spent())
+	if !due && !stopping {
+		return wake, false, nil
+	}
+	b := p.open
+	p.open, p.spare = p.spare, nil
+	return time.Time{}, true, p.fly(b, now)
+}
+
+// fly builds the segment of a batch and starts its PUT.
+func (p *partition) fly(b *batch, since time.Time) error {
+	built, err := p.build(b)
+	if err != nil {
+		p.shared.budget.give(b.bytes)
+		return err
+	}
+	p.flying = &flight{batch: b, built: built, since: since}
+	st := p.state
+	go func() { p.landed <- p.commit(st, built) }()
+	return nil
+}
+
+func (p *partition) build(b *batch) (*built, error) {
+	bl := &builder{
+		state: p.state, window: p.window, writer: p.shared.writer, decoder: p.decoder,
+		hasher: p.hasher, rand: p.shared.Rand, stored: p.stored,
+	}
+	return bl.build(b, p.shared.Now().UnixMicro())
+}
+
+// commit encodes a segment and writes it, for as long as the partition lives.
+// It touches nothing that run changes.
+func (p *partition) commit(st *archive.State, b *built) landing {
+	body, err := p.shared.encode(b)
+	if err != nil {
+		return landing{err: fmt.Errorf("encode segment %d: %w", st.Ordinal, err)}
+	}
+	c := archive.Committer{
+		Bucket: p.shared.Archive,
+		Wait:   backOff,
+		Retrying: func(key string, attempt int, err error) {
+			if f := p.shared.events.Retrying; f != nil {
+				f(p.line, key, attempt, err)
+			}
+		},
+	}
+	other, err := c.Commit(p.put, st, body)
+	return landing{sum: sha256.Sum256(body), size: int64(len(body)), other: other, err: err}
+}
+
+// land ends a flight: the batch is durable, or somebody else was faster, or the
+// line has to be read from the bucket again.
+func (p *partition) land(l landing) error {
+	f := p.flying
+	p.flying = nil
+	switch {
+	case l.err == nil && l.other == nil:
+		p.settle(f, l)
+		return nil
+	case l.err == nil:
+		p.adopt(l.other)
+	case errors.Is(l.err, archive.ErrBreaks) && p.retried != p.state.Ordinal:
+		p.retried = p.state.Ordinal
+		if err := p.restart(); err != nil {
+			p.shared.budget.give(f.batch.bytes)
+			return err
+		}
+	default:
+		p.shared.budget.give(f.batch.bytes)
+		return l.err
+	}
+	return p.goOn(f)
+}
+
+// settle takes a durable segment into the state. A crash before the offset
+// commit costs nothing: the bucket says where the line ends.
+func (p *partition) settle(f *flight, l landing) {
+	b := f.built
+	p.state = p.state.Clone()
+	p.state.Advance(b.segment, l.sum, b.archivedAt)
+	for _, r := range b.remember {
+		p.window.add(r.coord, r.entry, p.shared.windowLimit())
+	}
+	p.durable.Store(&position{p.state.NextOffset, p.state.LeaderEpoch})
+	p.shared.budget.give(f.batch.bytes)
+	p.report(f, l)
+	f.batch.reset()
+	p.spare = f.batch
+}
+
+func (p *partition) report(f *flight, l landing) {
+	c := f.built.commit
+	c.Bytes, c.Took = l.size, p.shared.Now().Sub(f.since)
+	for i := range f.batch.items {
+		it := &f.batch.items[i]
+		switch {
+		case it.reject != nil:
+			p.shared.rejected(p.line, it, f.batch.rows[it.row].TenantID.S)
+		case it.gap == archive.GapLost && p.shared.events.Gap != nil:
+			p.shared.events.Gap(p.line, it.from, it.to)
+		}
+	}
+	for i := range f.built.segment.Logs {
+		p.shared.sawTenant(f.built.segment.Logs[i].Tenant, p.line)
+	}
+	if ev := p.shared.events.Committed; ev != nil {
+		ev(c)
+	}
+}
+
+// adopt takes somebody else's segment into the state.
+func (p *partition) adopt(o *archive.SegmentObject) {
+	p.state = p.state.Clone()
+	p.state.Advance(o.Segment, o.SHA256, o.ArchivedAt())
+	for i := range o.Rows {
+		r := &o.Rows[i].Record
+		if coord, ok := r.Coordinates(); ok {
+			e := entry{seq: r.Seq.N, ordinal: o.Ordinal, tenant: r.TenantID.S, content: r.ContentHash()}
+			p.window.add(coord, e, p.shared.windowLimit())
+		}
+	}
+	p.durable.Store(&position{p.state.NextOffset, p.state.LeaderEpoch})
+	if ev := p.shared.events.Committed; ev != nil {
+		ev(Commit{
+			Line: p.line, Ordinal: o.Ordinal, Rows: o.Segment.Rows, Made: o.Made, Bytes: o.Bytes,
+			Duplicates: int64(len(o.Duplicates)), NextOffset: o.NextOffset, Adopted: true,
+		})
+	}
+}
+
+// restart reads the line from the bucket again.
+func (p *partition) restart() error {
+	st, w, err := p.shared.resume(p.put, p.line)
+	if err != nil {
+		return err
+	}
+	p.state, p.window = st, w
+	return nil
+}
+
+// goOn drops what the state covers by now, and lets the rest of a batch fly
+// again as the next segment.
+func (p *partition) goOn(f *flight) error {
+	at := p.state.NextOffset
+	p.shared.budget.give(f.batch.dropBefore(at) + p.open.dropBefore(at))
+	p.next = max(p.next, at)
+	if f.batch.empty() {
+		f.batch.reset()
+		p.spare = f.batch
+		return nil
+	}
+	if at >= 0 && f.batch.items[0].from != at {
+		p.shared.budget.give(f.batch.bytes)
+		return fmt.Errorf("segment %d: %w: the line ends at offset %d, what was read begins at %d",
+			p.state.Ordinal, archive.ErrBreaks, at, f.batch.items[0].from)
+	}
+	return p.fly(f.batch, f.since)
+}
+
+// stored reads the content of an archived row of which the window knows only
+// the coordinates, and learns that of its whole segment on the way: repeats
+// come in runs. It tries for as long as the partition lives.
+func (p *partition) stored(e entry) (content audit.Fingerprint, erased bool, err error) {
+	key := archive.SegmentKey(p.line, e.ordinal)
+	for attempt := 1; ; attempt++ {
+		body, err := p.shared.Archive.Get(p.put, key)
+		if err == nil {
+			return p.learn(body, e)
+		}
+		if f := p.shared.events.Retrying; f != nil {
+			f(p.line, key, attempt, err)
+		}
+		if err := backOff(p.put, attempt); err != nil {
+			return content, false, err
+		}
+	}
+}
+
+// learn takes the content of a segment's rows into the window, and returns that
+// of the row of e.
+func (p *partition) learn(body []byte, e entry) (content audit.Fingerprint, erased bool, err error) {
+	o, err := archive.ReadSegment(body)
+	if err != nil {
+		return content, false, fmt.Errorf("segment %d: %w", e.ordinal, err)
+	}
+	found := false
+	for i := range o.Rows {
+		r := &o.Rows[i]
+		if !r.RowSalt.Valid {
+			erased = erased || r.Seq.N == e.seq && r.TenantID.S == e.tenant
+			continue
+		}
+		c := r.ContentHash()
+		if coord, ok := r.Coordinates(); ok {
+			p.window.learn(coord, c, r.Seq.N)
+		}
+		if r.Seq.N == e.seq && r.TenantID.S == e.tenant {
+			content, found = c, true
+		}
+	}
+	if !found && !erased {
+		return content, false, fmt.Errorf("segment %d has no row of seq %d", e.ordinal, e.seq)
+	}
+	return content, erased, nil
+}

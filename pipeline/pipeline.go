@@ -1,0 +1,194 @@
+// Package pipeline is the engine of ingest: Kafka partitions become committed
+// segments.
+//
+//	fetch ─ decode ─ dedupe ─ stamp ─ encode ─ create-only PUT ─ offset commit
+//
+// One goroutine owns each assigned partition; the only order is offset order.
+// At most one PUT of a partition is in flight, and while it is, the next batch
+// grows. The bucket is the truth: a partition starts where its newest segment
+// ends, whatever the group's committed offset says, which is a hint for people
+// and for lag monitors. No offset is ever reset.
+//
+// Every offset has one of three fates: a row, a counted repeat of a row, or a
+// rejected row. Offsets that Kafka does not deliver are gaps, with a cause.
+//
+// The package never logs, never reads a flag, and takes time and randomness as
+// values, so that all of it runs in a testing/synctest bubble. It does not
+// prove anything and does not sign.
+package pipeline
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+)
+
+// PolicyNone is the id of the scrubbing policy that changes nothing.
+const PolicyNone = "none"
+
+// ErrPartitionStopped: ingest ended cleanly, but a partition of it had stopped
+// before. The alarm said why.
+var ErrPartitionStopped = errors.New("a partition had stopped")
+
+// Settings are all that shapes a run. [Settings.withDefaults] gives each zero
+// value its default, as each field says.
+type Settings struct {
+	Archive      archive.Bucket // required
+	Client       []kgo.Opt      // seed brokers, TLS, SASL: everything that is connection
+	Topics       []string       // required: the data topics
+	ControlTopic string         // the topic of control records; "" reads none
+	Group        string         // default "ledgerlake"
+	Batch        Batch
+	Memory       int64 // bytes of records held at once; default 256 MiB
+	Window       int   // coordinates remembered per partition; default 200,000
+	DLQTopic     string
+	KeyIsTenant  bool
+	// RetainPrompts names the tenants whose prompt text is kept; "*" is all.
+	RetainPrompts []string
+	PromptPaths   []string // default [audit.DefaultPromptPaths]
+	// ShutdownTimeout bounds a clean stop: what is not durable by then is left
+	// to the next owner. Default 20 s.
+	ShutdownTimeout time.Duration
+	// CommitInterval is how often durable offsets are committed to Kafka.
+	// Default 1 s.
+	CommitInterval time.Duration
+	Version        string           // of the writer, as segments state it
+	Now            func() time.Time // default time.Now
+	Rand           io.Reader        // salts, ids and jitter; default crypto/rand
+}
+
+// Batch says when a batch closes: at Rows rows, Age after its first row, or at
+// the end of a turn, whichever is first, and when no PUT of the partition is in
+// flight. While one is, the batch grows up to GrowRows or GrowBytes.
+type Batch struct {
+	Rows      int           // default 32
+	Age       time.Duration // default 50 ms
+	Strict    bool          // never grow above Rows; costs throughput
+	GrowRows  int           // default 50,000
+	GrowBytes int64         // bytes of records; default 8 MiB
+	EmptyAge  time.Duration // a batch without rows closes so long after its first offset; default 10 s
+}
+
+// Events hears what happens. Each func may be nil, may be called from several
+// goroutines at once, and must not block.
+type Events struct {
+	Assigned  func(l archive.Line, offset, ordinal int64)
+	Revoked   func(l archive.Line)
+	Committed func(Commit)
+	Rejected  func(l archive.Line, offset int64, tenant string, r audit.Reject)
+	Gap       func(l archive.Line, from, to int64) // offsets that Kafka no longer had: an alarm
+	Retrying  func(l archive.Line, key string, attempt int, err error)
+	Stopped   func(l archive.Line, err error) // an alarm; other partitions go on
+	SecondLog func(tenant string, l archive.Line)
+	Warn      func(what string, err error)
+}
+
+// A Commit is one segment that is durable.
+type Commit struct {
+	Line       archive.Line
+	Ordinal    int64
+	Rows       int64 // all rows of the segment, rejects and made rows too
+	Made       int64
+	Rejects    map[audit.Reason]int64
+	Duplicates int64
+	Bytes      int64         // of the object
+	NextOffset int64         // the first offset not accounted for
+	Took       time.Duration // from the batch's closing to durable
+	Adopted    bool          // somebody else wrote it
+}
+
+func (s Settings) withDefaults() Settings {
+	setDefault(&s.Group, "ledgerlake")
+	setDefault(&s.Batch.Rows, 32)
+	setDefault(&s.Batch.Age, 50*time.Millisecond)
+	setDefault(&s.Batch.GrowRows, 50_000)
+	setDefault(&s.Batch.GrowBytes, 8<<20)
+	setDefault(&s.Batch.EmptyAge, 10*time.Second)
+	setDefault(&s.Memory, 256<<20)
+	setDefault(&s.Window, 200_000)
+	setDefault(&s.ShutdownTimeout, 20*time.Second)
+	setDefault(&s.CommitInterval, time.Second)
+	setDefault(&s.Version, "dev")
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	if s.Rand == nil {
+		s.Rand = rand.Reader
+	}
+	if s.PromptPaths == nil {
+		s.PromptPaths = audit.DefaultPromptPaths
+	}
+	return s
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// decoder returns the decoder of a topic.
+func (s *Settings) decoder(topic string) *audit.Decoder {
+	d := &audit.Decoder{Control: topic == s.ControlTopic, KeyIsTenant: s.KeyIsTenant, PromptPaths: s.PromptPaths}
+	if len(s.RetainPrompts) > 0 {
+		d.RetainPrompts = func(tenant string) bool {
+			return slices.Contains(s.RetainPrompts, tenant) || slices.Contains(s.RetainPrompts, "*")
+		}
+	}
+	return d
+}
+
+// writer says what makes the segments of this run.
+func (s *Settings) writer() archive.Writer {
+	shape, err := json.Marshal(struct {
+		ControlTopic  string
+		KeyIsTenant   bool
+		RetainPrompts []string
+		PromptPaths   []string
+		Policy        string
+	}{s.ControlTopic, s.KeyIsTenant, s.RetainPrompts, s.PromptPaths, PolicyNone})
+	if err != nil {
+		panic(err) // strings and booleans always marshal
+	}
+	sum := sha256.Sum256(shape)
+	return archive.Writer{Version: s.Version, Policy: PolicyNone, Settings: hex.EncodeToString(sum[:])}
+}
+
+// Run archives the topics until ctx is done, and then stops cleanly: what was
+// read becomes durable within ShutdownTimeout or is left to the next owner. It
+// returns nil after a clean stop, an error matching [ErrPartitionStopped] after
+// one in whose run a partition had stopped, and any other error where it could
+// not start.
+func Run(ctx context.Context, s Settings, ev Events) error {
+	s = s.withDefaults()
+	if len(s.Topics) == 0 {
+		return errors.New("no topic to read")
+	}
+	id, err := ulid.New(ulid.Timestamp(s.Now()), s.Rand)
+	if err != nil {
+		return fmt.Errorf("archive id: %w", err)
+	}
+	root, err := archive.CreateRoot(ctx, s.Archive, id.String(), s.Now())
+	if err != nil {
+		return fmt.Errorf("open archive: %w", err)
+	}
+	c, err := newConsumer(s, ev, root)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx)
+}

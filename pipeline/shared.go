@@ -1,0 +1,173 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/parquet"
+)
+
+// Segments that a start reads at once to rebuild a window.
+const windowParallel = 8
+
+// shared is what all partitions of a run have in common.
+type shared struct {
+	Settings
+	events    Events
+	archiveID string
+	writer    archive.Writer
+	budget    *budget
+	encoders  chan *parquet.Encoder
+	assigned  atomic.Int64 // partitions
+	dlq       func(*kgo.Record)
+
+	mu      sync.Mutex
+	tenants map[[2]string]int32 // (topic, tenant) → partition
+}
+
+func newShared(s Settings, ev Events, root archive.Root) *shared {
+	sh := &shared{
+		Settings: s, events: ev, archiveID: root.ArchiveID, writer: s.writer(),
+		budget: newBudget(s.Memory), tenants: map[[2]string]int32{},
+		encoders: make(chan *parquet.Encoder, runtime.GOMAXPROCS(0)),
+	}
+	for range cap(sh.encoders) {
+		sh.encoders <- nil // made when first needed
+	}
+	return sh
+}
+
+// encode returns the object of a segment. Encoders are borrowed: one holds
+// megabytes, and no more can work at once than there are processors.
+func (sh *shared) encode(b *built) ([]byte, error) {
+	meta, err := archive.EncodeSegment(b.segment)
+	if err != nil {
+		return nil, err
+	}
+	e := <-sh.encoders
+	if e == nil {
+		e = parquet.NewEncoder()
+	}
+	defer func() { sh.encoders <- e }()
+	return e.Encode(b.rows, meta)
+}
+
+// windowLimit returns how many coordinates a partition may remember: all
+// windows together take at most a quarter of the memory.
+func (sh *shared) windowLimit() int {
+	most := sh.Memory / 4 / windowEntryBytes / max(1, sh.assigned.Load())
+	return min(sh.Window, int(most))
+}
+
+// resume reads a line from the bucket: its state, and its window.
+func (sh *shared) resume(ctx context.Context, l archive.Line) (*archive.State, *window, error) {
+	limit := sh.windowLimit()
+	r, err := archive.Resume(ctx, sh.Archive, sh.archiveID, l, int64(limit))
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := sh.readWindow(ctx, l, r.Recent, limit)
+	return r.State, w, err
+}
+
+// readWindow rebuilds a window from the newest segments, in parallel, reading
+// only the columns that coordinates need.
+func (sh *shared) readWindow(ctx context.Context, l archive.Line, recent []archive.SegmentRef, limit int) (*window, error) {
+	read := make([]chan []remembered, len(recent))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(windowParallel)
+	w := newWindow()
+	for chunk := range slices.Chunk(recent, 4*windowParallel) {
+		for i := range chunk {
+			read[i] = make(chan []remembered, 1)
+			g.Go(func() error {
+				rows, err := sh.readCoordinates(ctx, l, chunk[i].Ordinal)
+				read[i] <- rows
+				return err
+			})
+		}
+		for i := range chunk {
+			for _, r := range <-read[i] {
+				w.add(r.coord, r.entry, limit)
+			}
+		}
+	}
+	return w, g.Wait()
+}
+
+// windowColumns are the columns that a window is rebuilt from.
+var windowColumns = append([]string{"tenant_id", "seq"}, audit.CoordinateColumns...)
+
+func (sh *shared) readCoordinates(ctx context.Context, l archive.Line, ordinal int64) ([]remembered, error) {
+	body, err := sh.Archive.Get(ctx, archive.SegmentKey(l, ordinal))
+	if err != nil {
+		return nil, fmt.Errorf("segment %d: %w", ordinal, err)
+	}
+	f, err := parquet.Open(body)
+	if err != nil {
+		return nil, fmt.Errorf("segment %d: %w: %w", ordinal, archive.ErrBreaks, err)
+	}
+	var rows []remembered
+	for row, err := range f.Select(windowColumns...) {
+		if err != nil {
+			return nil, fmt.Errorf("segment %d: %w: %w", ordinal, archive.ErrBreaks, err)
+		}
+		if coord, ok := row.Coordinates(); ok {
+			rows = append(rows, remembered{coord, entry{seq: row.Seq.N, ordinal: ordinal, tenant: row.TenantID.S}})
+		}
+	}
+	return rows, nil
+}
+
+// rejected tells of a reject that is durable, and copies it to the dead-letter
+// topic where there is one.
+func (sh *shared) rejected(l archive.Line, it *item, tenant string) {
+	if f := sh.events.Rejected; f != nil {
+		f(l, it.from, tenant, *it.reject)
+	}
+	if sh.dlq == nil || it.record == nil {
+		return
+	}
+	sh.dlq(&kgo.Record{
+		Topic: sh.DLQTopic, Key: it.record.Key, Value: it.record.Value,
+		Headers: append(slices.Clip(it.record.Headers),
+			kgo.RecordHeader{Key: "ledgerlake-reason", Value: []byte(it.reject.Reason)},
+			kgo.RecordHeader{Key: "ledgerlake-detail", Value: []byte(it.reject.Detail)},
+			kgo.RecordHeader{Key: "ledgerlake-topic", Value: []byte(l.Topic)},
+			kgo.RecordHeader{Key: "ledgerlake-partition", Value: strconv.AppendInt(nil, int64(l.Partition), 10)},
+			kgo.RecordHeader{Key: "ledgerlake-offset", Value: strconv.AppendInt(nil, it.from, 10)},
+		),
+	})
+}
+
+// sawTenant says, once, when a tenant has logs in two partitions of a topic:
+// its order is then kept in each, and not between them.
+func (sh *shared) sawTenant(tenant string, l archive.Line) {
+	if sh.events.SecondLog == nil || tenant == audit.TenantPartition || tenant == audit.TenantUnattributed {
+		return
+	}
+	key := [2]string{l.Topic, tenant}
+	sh.mu.Lock()
+	first, ok := sh.tenants[key]
+	second := ok && first != l.Partition && first >= 0
+	switch {
+	case !ok:
+		sh.tenants[key] = l.Partition
+	case second:
+		sh.tenants[key] = -1 // said
+	}
+	sh.mu.Unlock()
+	if second {
+		sh.events.SecondLog(tenant, l)
+	}
+}

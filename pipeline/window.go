@@ -1,0 +1,57 @@
+package pipeline
+
+import "github.com/ledgerlake/ledgerlake/audit"
+
+// What one coordinate of a window costs, in bytes: the entry, its place in the
+// order, and its share of the map.
+const windowEntryBytes = 128
+
+// A window remembers the coordinates of the newest rows of a line, so that a
+// producer's repeat is known. When it is full, the oldest goes.
+type window struct {
+	entries map[audit.Fingerprint]entry
+	order   []audit.Fingerprint // oldest first, from head on
+	head    int
+}
+
+// An entry is what the window knows of one row.
+type entry struct {
+	seq     int64
+	ordinal int64             // of the segment that holds the row
+	tenant  string            // whose log it is in
+	content audit.Fingerprint // the zero one where it is not known, as after a restart
+}
+
+func newWindow() *window { return &window{entries: map[audit.Fingerprint]entry{}} }
+
+func (w *window) lookup(coord audit.Fingerprint) (entry, bool) {
+	e, ok := w.entries[coord]
+	return e, ok
+}
+
+// add remembers a row. A row whose coordinates are known already (one further
+// apart than the window was, or a writer with a smaller window) does not
+// replace the first.
+func (w *window) add(coord audit.Fingerprint, e entry, limit int) {
+	if _, ok := w.entries[coord]; ok {
+		return
+	}
+	w.entries[coord] = e
+	w.order = append(w.order, coord)
+	for len(w.entries) > limit {
+		delete(w.entries, w.order[w.head])
+		w.head++
+	}
+	if w.head > len(w.order)/2 && w.head > 1024 {
+		w.order = append(w.order[:0:0], w.order[w.head:]...)
+		w.head = 0
+	}
+}
+
+// learn notes the content of the row of a seq that was read back.
+func (w *window) learn(coord, content audit.Fingerprint, seq int64) {
+	if e, ok := w.entries[coord]; ok && e.seq == seq {
+		e.content = content
+		w.entries[coord] = e
+	}
+}
