@@ -38,11 +38,11 @@ test: ## run the tests that need Go alone
 
 .PHONY: vet
 vet: ## run go vet
-	@for m in $(MODULES); do go -C $$m vet ./...; done
+	@for m in $(MODULES); do go -C $$m vet -tags it ./...; done
 
 .PHONY: lint
 lint: ## run staticcheck (staticcheck.conf) and see that gofumpt would change nothing
-	@staticcheck=$(call TOOL,staticcheck); for m in $(MODULES); do (cd $$m && $$staticcheck ./...); done
+	@staticcheck=$(call TOOL,staticcheck); for m in $(MODULES); do (cd $$m && $$staticcheck -tags it ./...); done
 	@diff=$$($(call TOOL,gofumpt) -l $$(git ls-files '*.go')); test -z "$$diff" || { echo "make fmt would change: $$diff"; exit 1; }
 
 .PHONY: fmt
