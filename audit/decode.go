@@ -9,7 +9,15 @@ import (
 const (
 	MaxValueBytes = 16 << 20 // of the value; and, apart from it, of key and headers together
 	MaxDepth      = 64       // objects and arrays within each other
+	MaxMembers    = 1 << 16  // at the top level and in the groups that are taken apart, together
 )
+
+// largeValue is the size above which values are decoded one at a time. What a
+// decoder needs for one is a few times its size, and must not be needed for
+// every partition at once.
+const largeValue = 1 << 20
+
+var decodingLarge sync.Mutex
 
 // The headers that a decoder reads. They do not come back in ext.
 const (
@@ -66,6 +74,10 @@ type Decoder struct {
 // Seq, ArchivedAt, TopicID and Epoch stay null: they are the stamping side's.
 // dst shares memory with m, which must not change any more.
 func (d *Decoder) Decode(dst *Record, m *Message) *Reject {
+	if len(m.Value) > largeValue {
+		decodingLarge.Lock()
+		defer decodingLarge.Unlock()
+	}
 	w := workspaces.Get().(*workspace)
 	defer w.release()
 	w.d, w.m, w.dst, w.promptRoot = d, m, dst, d.promptRoot()

@@ -35,21 +35,23 @@ type member struct {
 	escaped bool // a string with escapes
 }
 
-// An openName is a member name of an object that has not ended yet.
-type openName struct {
-	at      uint32 // of its opening quote
-	name    span   // without escapes
-	decoded bool   // name is a place in scanner.decoded, not in the text
-}
+// An openName is a member name of an object that has not ended yet: where it
+// stands in the text or, if bit 31 of to is set, without its escapes in
+// scanner.decoded, there after 4 bytes that say where it stands in the text.
+type openName struct{ from, to uint32 }
+
+const inDecoded = 1 << 31
 
 // A scanner checks one JSON text (RFC 8259) in a single pass, and indexes what
-// a mapping asks for: the members of the root, and the members of those of
-// them that are objects. All else it only checks.
+// a mapping asks for: the members of the root, and those of its members that
+// groupNames lists. All else it only checks.
 //
 // It is stricter than the grammar: an object names no member twice, names being
 // compared after their escapes are resolved; all text is UTF-8; a surrogate
-// comes in pairs; nesting ends at [MaxDepth]. The index is good until the next
-// scan. A scanner is not for concurrent use.
+// comes in pairs; nesting ends at [MaxDepth]; no more than [MaxMembers] members
+// are to be indexed. Beside the index it needs up to 2 bytes for each byte of
+// the text, for the names of the objects that are open. The index is good until
+// the next scan. A scanner is not for concurrent use.
 type scanner struct {
 	text    []byte
 	base    int // bytes of the value that stand before text
@@ -60,6 +62,7 @@ type scanner struct {
 	names   []openName
 	decoded []byte // names that had escapes, without them
 	table   []uint32
+	group   bool // the member of the root that is being read is a group
 	escaped bool // the last string had escapes
 	fault   *Reject
 }
@@ -213,45 +216,63 @@ func (s *scanner) member(depth int) bool {
 	}
 	s.i++
 	s.space()
+	if depth == 1 {
+		s.group = s.peek() == '{' && groupNames[string(s.nameOf(&m))]
+	}
 	m.value.from, m.subs.from = uint32(s.i), uint32(len(s.subs))
 	if m.typ, ok = s.value(depth + 1); !ok {
 		return false
 	}
 	m.value.to, m.subs.to = uint32(s.i), uint32(len(s.subs))
 	m.escaped = m.typ == typeString && s.escaped
-	s.index(depth, m)
-	return true
+	return s.index(depth, m)
 }
 
-func (s *scanner) index(depth int, m member) {
-	switch depth {
-	case 1:
+// index puts a member into the index, if it belongs there.
+func (s *scanner) index(depth int, m member) bool {
+	switch {
+	case depth == 1:
 		s.top = append(s.top, m)
-	case 2:
+	case depth == 2 && s.group:
 		s.subs = append(s.subs, m)
+	default:
+		return true
 	}
+	if len(s.top)+len(s.subs) > MaxMembers {
+		return s.fail(ReasonTooLarge, int(m.name.from)-1, fmt.Sprintf("more than %d members", MaxMembers))
+	}
+	return true
 }
 
 // push puts the name that was just read on the stack of open names. It returns
 // where the name stands without its escapes, if it has any.
 func (s *scanner) push(name span) (decoded span) {
 	if !s.escaped {
-		s.names = append(s.names, openName{at: name.from - 1, name: name})
+		s.names = append(s.names, openName(name))
 		return span{}
 	}
+	s.decoded = binary.LittleEndian.AppendUint32(s.decoded, name.from-1)
 	decoded.from = uint32(len(s.decoded))
 	s.decoded = appendUnescaped(s.decoded, s.text[name.from:name.to])
 	decoded.to = uint32(len(s.decoded))
-	s.names = append(s.names, openName{at: name.from - 1, name: decoded, decoded: true})
+	s.names = append(s.names, openName{decoded.from, decoded.to | inDecoded})
 	return decoded
 }
 
 // open returns a name of the stack, without escapes.
 func (s *scanner) open(n openName) []byte {
-	if n.decoded {
-		return s.decoded[n.name.from:n.name.to]
+	if n.to&inDecoded != 0 {
+		return s.decoded[n.from : n.to&^inDecoded]
 	}
-	return s.text[n.name.from:n.name.to]
+	return s.text[n.from:n.to]
+}
+
+// position returns where in the text a name of the stack stands.
+func (s *scanner) position(n openName) int {
+	if n.to&inDecoded != 0 {
+		return int(binary.LittleEndian.Uint32(s.decoded[n.from-4:]))
+	}
+	return int(n.from) - 1
 }
 
 // nameSeed keeps whoever writes records from choosing names that collide. No
@@ -271,7 +292,7 @@ func (s *scanner) unique(open int) bool {
 		twice = s.twiceOfFew
 	}
 	if i := twice(names); i >= 0 {
-		return s.fail(ReasonDuplicateKey, int(names[i].at), "an object names this member twice")
+		return s.fail(ReasonDuplicateKey, s.position(names[i]), "an object names this member twice")
 	}
 	return true
 }

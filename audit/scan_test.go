@@ -205,11 +205,11 @@ func TestSkipPlain(t *testing.T) {
 	}
 }
 
-// The index has the members of the root and of the objects in it, with their
+// The index has the members of the root and of the groups in it, with their
 // bytes as they were written and names and strings without escapes.
 func TestScanIndex(t *testing.T) {
 	var s scanner
-	text := `{ "a" : 1.10 , "b\u0063" : { "x" : [ 1 ] , "\u0079" : null } , "d" : [ { "no" : 1 } ] , "e" : "\u00e9\n" }`
+	text := `{ "a" : 1.10 , "c\u0061ll" : { "x" : [ 1 , {"no":1} ] , "\u0079" : null } , "d" : [ { "no" : 1 } ] , "slot" : { "no" : 1 } , "e" : "\u00e9\n" }`
 	if reject := s.scan([]byte(text), 0); reject != nil {
 		t.Fatal(reject)
 	}
@@ -225,7 +225,7 @@ func TestScanIndex(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	want := []string{"a=1.10", `bc={ "x" : [ 1 ] , "\u0079" : null } x=[ 1 ] y=null`, `d=[ { "no" : 1 } ]`, "e=\"\\u00e9\\n\"=é\n"}
+	want := []string{"a=1.10", `call={ "x" : [ 1 , {"no":1} ] , "\u0079" : null } x=[ 1 , {"no":1} ] y=null`, `d=[ { "no" : 1 } ]`, `slot={ "no" : 1 }`, "e=\"\\u00e9\\n\"=é\n"}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
@@ -239,21 +239,50 @@ func TestScanCountsTheFrame(t *testing.T) {
 	}
 }
 
-// A hostile object of a million members costs no more than its size allows.
+// A hostile object of a million members is checked in linear time, and leaves
+// no memory behind.
 func TestScanOfManyMembersIsLinear(t *testing.T) {
 	var b bytes.Buffer
-	b.WriteByte('{')
+	b.WriteString(`{"slot":{`)
 	for i := range 1 << 20 {
 		fmt.Fprintf(&b, `"%x":0,`, i)
 	}
-	b.WriteString(`"z":0}`)
+	b.WriteString(`"z":0}}`)
 	var s scanner
-	if reject := s.scan(b.Bytes(), 0); reject != nil || len(s.top) != 1<<20+1 {
-		t.Errorf("%v, %d members", reject, len(s.top))
+	if reject := s.scan(b.Bytes(), 0); reject != nil || len(s.top) != 1 || len(s.subs) != 0 {
+		t.Errorf("%v, %d members, %d in groups", reject, len(s.top), len(s.subs))
 	}
 	s.release()
-	if s.top != nil || s.table != nil {
+	if s.names != nil || s.table != nil {
 		t.Error("a released scanner keeps the memory of a hostile text")
+	}
+}
+
+// The index is bounded: a root or a group of more members than that is
+// refused, and any other object may have as many.
+func TestScanBoundsTheIndex(t *testing.T) {
+	many := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `"%x":0,`, i)
+		}
+		return "{" + strings.TrimSuffix(b.String(), ",") + "}"
+	}
+	for text, want := range map[string]bool{
+		many(MaxMembers):                            true,
+		many(MaxMembers + 1):                        false,
+		`{"call":` + many(MaxMembers-1) + `}`:       true,
+		`{"call":` + many(MaxMembers) + `}`:         false,
+		`{"a":1,"call":` + many(MaxMembers) + `}`:   false,
+		`{"slot":` + many(MaxMembers+1) + `}`:       true,
+		`{"a":[` + many(MaxMembers+1) + `]}`:        true,
+		`{"call":{"x":` + many(MaxMembers+1) + `}}`: true,
+		`{"Call":` + many(MaxMembers+1) + `}`:       true,
+	} {
+		reject := scanText(text)
+		if (reject == nil) != want || reject != nil && reject.Reason != ReasonTooLarge {
+			t.Errorf("%.30s…: %v", text, reject)
+		}
 	}
 }
 

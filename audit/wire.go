@@ -185,6 +185,19 @@ var controlShape = compile(shape{
 
 var shapes = []*shape{callShape, decisionShape, entryShape, administrativeShape, controlShape}
 
+// groupNames are the members of which some shape takes members.
+var groupNames = namesOfGroups()
+
+func namesOfGroups() map[string]bool {
+	names := map[string]bool{}
+	for _, s := range shapes {
+		for name, p := range s.members {
+			names[name] = names[name] || p.group || p.subs != nil
+		}
+	}
+	return names
+}
+
 // shapeOf returns the shape of a kind that can arrive.
 func shapeOf(kind string) *shape {
 	for _, s := range shapes {
