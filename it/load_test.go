@@ -199,7 +199,7 @@ func (s *stream) sendWithFranz(ctx context.Context, n, rate int) (*truth, error)
 func (s *stream) sendWithKcat(ctx context.Context, n, rate int) (*truth, error) {
 	g, tr, begin := generator(2), newTruth(), time.Now()
 	g.Broken, g.Repeats, g.Conflicts = 0, 0, 0
-	cmd := exec.CommandContext(ctx, "kcat", "-P", "-q", "-b", s.brokers, "-t", s.topic, "-K", "\t",
+	cmd := exec.CommandContext(ctx, "kcat", "-P", "-q", "-E", "-b", s.brokers, "-t", s.topic, "-K", "\t",
 		"-X", "topic.partitioner=murmur2_random", "-X", "enable.idempotence=true")
 	err := feed(cmd, func(in *bytes.Buffer) bool {
 		for range 100 {
