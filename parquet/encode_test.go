@@ -207,6 +207,13 @@ func TestIdleEncoderIsSmall(t *testing.T) {
 	}
 }
 
+// allocated returns how many bytes were ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -82,7 +82,7 @@ func (f *File) check() error {
 		}
 		rows += g.NumRows
 		for j := range g.Columns {
-			if err := f.leaves[j].checkChunk(&g.Columns[j], f.end); err != nil {
+			if err := f.leaves[j].checkChunk(&g.Columns[j], g.NumRows, f.end); err != nil {
 				return fmt.Errorf("row group %d: column %s: %w", i, f.leaves[j].path, err)
 			}
 		}
@@ -116,8 +116,8 @@ func (f *File) checkColumns() error {
 	return nil
 }
 
-// checkChunk holds a chunk against its leaf and the end of the pages.
-func (l *leaf) checkChunk(chunk *format.ColumnChunk, end int64) error {
+// checkChunk holds a chunk of rows against its leaf and the end of the pages.
+func (l *leaf) checkChunk(chunk *format.ColumnChunk, rows, end int64) error {
 	c := &chunk.MetaData
 	start := chunkStart(c)
 	switch {
@@ -127,8 +127,10 @@ func (l *leaf) checkChunk(chunk *format.ColumnChunk, end int64) error {
 		return fmt.Errorf("chunk of %q", c.PathInSchema)
 	case c.Type != l.node.Type.V:
 		return fmt.Errorf("type %v in the chunk, %v in the schema", c.Type, l.node.Type.V)
-	case c.NumValues < 0 || c.TotalCompressedSize < 0 || start < int64(len(magic)) || start > end || c.TotalCompressedSize > end-start:
-		return fmt.Errorf("%d values in %d bytes at %d", c.NumValues, c.TotalCompressedSize, start)
+	case l.maxRep == 0 && c.NumValues != rows || c.NumValues < rows:
+		return fmt.Errorf("%d values in %d rows", c.NumValues, rows)
+	case c.TotalCompressedSize < 0 || start < int64(len(magic)) || start > end || c.TotalCompressedSize > end-start:
+		return fmt.Errorf("%d bytes at %d", c.TotalCompressedSize, start)
 	}
 	return nil
 }

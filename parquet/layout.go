@@ -199,8 +199,6 @@ func (c *chunkCheck) check(rows int64) error {
 		return fmt.Errorf("key-values of its own")
 	case c.column.sealed && (s.Min != nil || s.Max != nil || s.MinValue != nil || s.MaxValue != nil || s.DistinctCount != 0):
 		return fmt.Errorf("statistics of a sealed column in the footer")
-	case c.column.kind != kindList && meta.NumValues != rows:
-		return fmt.Errorf("%d values in %d rows", meta.NumValues, rows)
 	}
 	c.t.add("chunk of "+c.column.name, chunkStart(meta), meta.TotalCompressedSize)
 	for _, check := range []func() error{c.checkPages, c.checkColumnIndex, func() error { return c.checkOffsetIndex(rows) }, c.checkBloom} {

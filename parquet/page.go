@@ -121,8 +121,11 @@ func (w *pageWalk) next() (h pageHeader, body []byte, err error) {
 }
 
 // checkPages goes through the pages of a chunk before parquet-go does, which
-// allocates what headers and zstd frames say.
+// allocates what headers and frames say, and for some codecs without an end.
 func checkPages(object []byte, c *format.ColumnMetaData) error {
+	if c.Codec != format.Zstd && c.Codec != format.Uncompressed {
+		return fmt.Errorf("codec %v", c.Codec)
+	}
 	values := int64(0)
 	for w := walk(object, c); w.more(); {
 		h, body, err := w.next()
