@@ -37,6 +37,9 @@ type consumer struct {
 	life   context.Context // of partitions: it ends after a clean stop, not with it
 	end    context.CancelFunc
 	failed atomic.Bool // a partition has stopped
+	// ready is closed once client and admin are set: the group may assign
+	// partitions before NewClient has returned.
+	ready chan struct{}
 
 	mu    sync.Mutex
 	parts map[place]*running
@@ -58,7 +61,7 @@ type running struct {
 }
 
 func newConsumer(s Settings, ev Events, root archive.Root) (*consumer, error) {
-	c := &consumer{shared: newShared(s, ev, root), parts: map[place]*running{}}
+	c := &consumer{shared: newShared(s, ev, root), parts: map[place]*running{}, ready: make(chan struct{})}
 	c.life, c.end = context.WithCancel(context.Background())
 	topics := s.Topics
 	if s.ControlTopic != "" {
@@ -92,6 +95,7 @@ func newConsumer(s Settings, ev Events, root archive.Root) (*consumer, error) {
 			})
 		}
 	}
+	close(c.ready)
 	return c, nil
 }
 
@@ -203,6 +207,7 @@ func (c *consumer) outOfRange(ctx context.Context, at place, r *running) error {
 // the client where each is to be read from. One that cannot start is left out:
 // nothing of it is read, and the alarm says why.
 func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	<-c.ready
 	out := map[string]map[int32]kgo.Offset{}
 	var mu sync.Mutex
 	g, gctx := errgroup.WithContext(ctx)
@@ -272,6 +277,7 @@ func (c *consumer) stopped(at place, err error) {
 // revoke hands partitions back: the PUT in flight may end, what is durable is
 // committed while the partition is still ours, and the rest is dropped.
 func (c *consumer) revoke(ctx context.Context, _ *kgo.Client, lost map[string][]int32) {
+	<-c.ready
 	ctx, cancel := context.WithTimeout(ctx, c.ShutdownTimeout)
 	defer cancel()
 	gone := c.remove(lost)
@@ -281,6 +287,7 @@ func (c *consumer) revoke(ctx context.Context, _ *kgo.Client, lost map[string][]
 
 // lose drops partitions that belong to somebody else by now.
 func (c *consumer) lose(_ context.Context, _ *kgo.Client, lost map[string][]int32) {
+	<-c.ready
 	for _, r := range c.remove(lost) {
 		r.drop()
 		<-r.done

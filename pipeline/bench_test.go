@@ -1,0 +1,90 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/internal/workload"
+)
+
+// BenchmarkPartition is the way of a record from fetched to durable, without
+// Kafka and with a store in memory: decode, dedupe, stamp, encode, commit. A
+// row is one generated record of some 1.3 KB. It reports rows per CPU second of
+// the process, garbage collection included.
+func BenchmarkPartition(b *testing.B) {
+	for _, rows := range []int{32, 5000} {
+		b.Run(fmt.Sprint(rows), func(b *testing.B) { benchPartition(b, rows) })
+	}
+}
+
+func benchPartition(b *testing.B, rows int) {
+	records := benchRecords(50_000)
+	b.ReportAllocs()
+	b.ResetTimer()
+	start := cpu()
+	var size int64
+	for done := 0; done < b.N; {
+		n := min(len(records), b.N-done)
+		size += benchRun(b, records[:n], rows)
+		done += n
+	}
+	b.ReportMetric(float64(b.N)/(cpu()-start).Seconds(), "rows/cpu-s")
+	b.ReportMetric(float64(size)/float64(b.N), "wireB/row")
+}
+
+// benchRun archives records as one partition, in segments of rows rows.
+func benchRun(b *testing.B, records []*kgo.Record, rows int) (size int64) {
+	b.Helper()
+	s := Settings{Archive: archive.NewMemory(), Batch: Batch{Rows: rows, Age: time.Hour, Strict: true}}.withDefaults()
+	sh := newShared(s, Events{}, archive.Root{ArchiveID: "01KBCDEFGHJKMNPQRSTVWXYZ01"})
+	st := archive.NewState(sh.archiveID, archive.Line{Topic: "audit.calls", TopicID: "kTq2VqYJQ0mFvY8v2b3m0A"})
+	st.NextOffset = 0
+	p := newPartition(context.Background(), sh, st, newWindow())
+	p.gate = gate{open: func() {}, close: func() {}}
+	for _, r := range records {
+		sh.budget.take(cost(r))
+		p.mail.push(mail{record: r})
+		size += int64(len(r.Value))
+	}
+	go func() { p.finish(context.Background(), true) }()
+	if err := p.run(); err != nil {
+		b.Fatal(err)
+	}
+	if got := p.state.NextOffset; got != int64(len(records)) {
+		b.Fatalf("archived up to offset %d, want %d", got, len(records))
+	}
+	return size
+}
+
+func benchRecords(n int) []*kgo.Record {
+	g := workload.New(1, 50)
+	records := make([]*kgo.Record, n)
+	for i := range records {
+		w := g.Next()
+		for bytes.Contains(w.Value, []byte(`"post-turn"`)) { // it would close the batch
+			w = g.Next()
+		}
+		r := &kgo.Record{Topic: "audit.calls", Offset: int64(i), Key: w.Key, Value: w.Value, Timestamp: w.Time}
+		for _, h := range w.Headers {
+			r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Name, Value: h.Value})
+		}
+		records[i] = r
+	}
+	return records
+}
+
+// cpu returns the CPU time that the process has used.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
