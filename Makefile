@@ -50,7 +50,7 @@ fmt: ## format the code with gofumpt
 	@$(call TOOL,gofumpt) -w $$(git ls-files '*.go')
 
 .PHONY: it
-it: build ## run the tests against Apache Kafka and a separate S3 server
+it: ## run the tests against Apache Kafka and a separate S3 server
 	it/run.sh
 
 .PHONY: demo
@@ -70,7 +70,7 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 nightly: ## run what takes long: the race detector, fuzzing for 5 minutes a target, the long forms of it
 	go test -race ./...
 	tools/fuzz.sh 5m
-	it/run.sh --long
+	IT_LONG=1 it/run.sh
 
 .PHONY: generate
 generate: ## write the golden files and generated docs anew
@@ -83,5 +83,5 @@ tidy: ## tidy all go.mod files
 	go work sync
 
 .PHONY: clean
-clean: ## remove what was built, and the demo's data
+clean: ## remove what was built, and data/
 	rm -rf bin dist data
