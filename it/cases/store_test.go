@@ -209,6 +209,28 @@ func TestSlowDown(t *testing.T) {
 	s.wantRows(a, `select count(*), count(distinct kafka_offset) from {rows}`, []any{"400", "400"})
 }
 
+// A store that is away when ingest starts is no verdict either.
+func TestAStoreThatIsAwayAtTheStart(t *testing.T) {
+	for name, fault := range map[string]faults3.Fault{"slow down": faults3.SlowDown(), "no answer": faults3.Lost()} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, faults3.Options{}, topic)
+			s.produce(topic, "acme", calls("acme", 0, 40)...)
+			s.store.Add(faults3.Rule{Times: faults3.Always, Fault: fault})
+			s.start()
+			begin := time.Now()
+			s.until("ten refusals", func() bool { return s.store.Fired() >= 10 })
+			if rate := 10 / time.Since(begin).Seconds(); rate > 20 {
+				t.Errorf("%.0f tries a second", rate)
+			}
+			s.store.Clear()
+			s.drain()
+			s.stop()
+			a := s.check(oracle.Proved)
+			s.wantRows(a, `select count(*) from {rows}`, []any{"40"})
+		})
+	}
+}
+
 // A listing comes in pages. Whoever reads one of them sees part of an archive.
 func TestListingsOverPages(t *testing.T) {
 	s := newStage(t, faults3.Options{PageSize: 2}, topic)
