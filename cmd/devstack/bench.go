@@ -14,19 +14,22 @@ import (
 
 const benchHelp = `ledgerlake-devstack bench: what ledgerlake-ingest costs on this machine.
 
-Kafka and S3 run in a process of their own, records wait in the topic, and ingest archives them: once at its default
-batches, once at large ones. CPU time and memory are those of the ingest process alone. Both archives are verified.
+Kafka and S3 run in a process of their own, records wait in the topic, and ingest archives them three times: at its
+default batches, which grow while there is a backlog; at large ones; and, a tenth of the records, at strict ones of 32 rows, which
+never grow. CPU time and memory are those of the ingest process alone. All archives are counted and verified.
 `
 
 // A course is one way to run ingest.
 type course struct {
 	name  string
+	part  int // of the records: 1 is all, 10 a tenth
 	flags []string
 }
 
 var courses = []course{
-	{"default", nil},
-	{"large", []string{"--batch.rows", "20000", "--batch.age", "2s"}},
+	{"default", 1, nil},
+	{"large", 1, []string{"--batch.rows", "20000", "--batch.age", "2s"}},
+	{"strict", 10, []string{"--batch.rows", "32", "--batch.strict"}},
 }
 
 // A race is one run of the benchmark.
@@ -114,8 +117,9 @@ func (r *race) course(ctx context.Context, c course) (*result, error) {
 		return nil, err
 	}
 	defer s.child.kill()
-	r.brokers = []string{s.Brokers}
-	sent, err := produce(ctx, r.traffic)
+	load := r.traffic
+	load.brokers, load.rows = []string{s.Brokers}, max(1, r.rows/c.part)
+	sent, err := produce(ctx, load)
 	if err != nil {
 		return nil, err
 	}

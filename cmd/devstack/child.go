@@ -45,6 +45,19 @@ func findBinary(dir, name string) (string, error) {
 	return path, nil
 }
 
+// beside is how a person in the folder here would call another program of
+// ours: by its path where it lies below, else by its name.
+func beside(here, name string) string {
+	self, err := os.Executable()
+	if err != nil {
+		return name
+	}
+	if path := relative(here, filepath.Join(filepath.Dir(self), name)); !filepath.IsAbs(path) {
+		return path
+	}
+	return name
+}
+
 // A child is a process that this one started, and that it ends.
 type child struct {
 	cmd  *exec.Cmd

@@ -17,10 +17,23 @@ import (
 func TestBadUse(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, args := range [][]string{
-		{}, {"upp"}, {"up", "--prot", "1"}, {"up", "now"}, {"up", "--partitions", "0"}, {"up", "--s3-port", "x"},
-		{"produce", "--rows", "-1"}, {"produce", "--tenants", "0"}, {"produce", "--broken", "1.5"}, {"produce", "--repeats", "NaN"},
-		{"produce", "--broken", "0.6", "--repeats", "0.6"}, {"produce", "--rate", "-1"}, {"produce", "--start", "yesterday"},
-		{"demo", "--rows", "10"}, {"demo", "--bin", "nowhere"}, {"bench", "--rows", "0"}, {"bench", "--bin", "nowhere"},
+		{},
+		{"upp"},
+		{"up", "--prot", "1"},
+		{"up", "now"},
+		{"up", "--partitions", "0"},
+		{"up", "--s3-port", "x"},
+		{"produce", "--rows", "-1"},
+		{"produce", "--tenants", "0"},
+		{"produce", "--broken", "1.5"},
+		{"produce", "--repeats", "NaN"},
+		{"produce", "--broken", "0.6", "--repeats", "0.6"},
+		{"produce", "--rate", "-1"},
+		{"produce", "--start", "yesterday"},
+		{"demo", "--rows", "10"},
+		{"demo", "--bin", "nowhere"},
+		{"bench", "--rows", "0"},
+		{"bench", "--bin", "nowhere"},
 	} {
 		err := run(t.Context(), args, new(bytes.Buffer))
 		if code := exitCode(err); code != exitBadUse {

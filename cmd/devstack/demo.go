@@ -124,7 +124,7 @@ func (d *demonstration) run(ctx context.Context) error {
 		return fmt.Errorf("demo: %w", err)
 	}
 	d.say("\nAll came out as it should, in %.0f s. The files stay in %s; the next demo replaces them.", time.Since(began).Seconds(), d.rel(d.dir))
-	d.say("To go on by hand: ledgerlake-devstack up")
+	d.say("To go on by hand: %s up", beside(d.here, program))
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (d *demonstration) bringUp(ctx context.Context) (err error) {
 func (d *demonstration) startIngest(context.Context) (err error) {
 	args := []string{"run", "--brokers", d.stack.Brokers(), "--topics", demoTopic, "--group", demoGroup, "--bucket", d.stack.BucketURL()}
 	d.step("The archiver, beside it. It turns each partition into a line of Parquet segments, rows chained by SHA-256.")
-	d.say("   ledgerlake-ingest %s", strings.Join(quoted(args), " "))
+	d.say("   %s %s", d.rel(d.binaries.ingest), strings.Join(quoted(args), " "))
 	if d.log, err = os.Create(filepath.Join(d.dir, "ingest.log")); err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (d *demonstration) verifyFlipped(ctx context.Context) error {
 // verify runs ledgerlake-verify over a folder, shows what it says from a
 // heading on, and wants the exit code.
 func (d *demonstration) verify(ctx context.Context, folder string, want int, from string) error {
-	d.say("   ledgerlake-verify %s", d.rel(folder))
+	d.say("   %s %s", d.rel(d.binaries.verify), d.rel(folder))
 	said, code, err := runVerify(ctx, d.binaries.verify, d.here, d.rel(folder))
 	d.quote(said[max(0, strings.Index(said, from)):])
 	if err != nil {

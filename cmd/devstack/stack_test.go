@@ -80,8 +80,10 @@ func read(t *testing.T, brokers, topic string, n int) []*kgo.Record {
 func TestProduceSendsWhatItSays(t *testing.T) {
 	s, end := upFor(t, "--dir", t.TempDir())
 	defer end()
-	args := []string{"produce", "--json", "--brokers", s.Brokers, "--rows", "2000", "--tenants", "7", "--seed", "11", "--start", "2026-05-01T00:00:00Z",
-		"--broken", "0.05", "--repeats", "0.05", "--conflicts", "0.05"}
+	args := []string{
+		"produce", "--json", "--brokers", s.Brokers, "--rows", "2000", "--tenants", "7", "--seed", "11", "--start", "2026-05-01T00:00:00Z",
+		"--broken", "0.05", "--repeats", "0.05", "--conflicts", "0.05",
+	}
 	var out bytes.Buffer
 	if err := run(t.Context(), args, &out); err != nil {
 		t.Fatal(err)

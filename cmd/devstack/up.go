@@ -116,13 +116,17 @@ func announce(w io.Writer, s *devstack.Stack, o stackFlags, here string) error {
 To paste into another terminal:
 
   export %s
-  ledgerlake-devstack produce --brokers %s --topic %s --tenants 5 --rows 10000
-  ledgerlake-ingest run --brokers %s --topics %s --bucket '%s'
-  ledgerlake-verify '%s'
+  %s produce --brokers %s --topic %s --tenants 5 --rows 10000
+  %s run --brokers %s --topics %s --bucket '%s'
+  %s '%s'
   %s
 
 `, o.dir, s.Brokers(), o.topic, o.partitions, s.BucketURL(), relative(here, s.BucketDir()),
-		strings.Join(s.Env(), " "), s.Brokers(), o.topic, s.Brokers(), o.topic, s.BucketURL(), s.BucketURL(), duckdb(relative(here, s.BucketDir())))
+		strings.Join(s.Env(), " "),
+		beside(here, program), s.Brokers(), o.topic,
+		beside(here, "ledgerlake-ingest"), s.Brokers(), o.topic, s.BucketURL(),
+		beside(here, "ledgerlake-verify"), s.BucketURL(),
+		duckdb(relative(here, s.BucketDir())))
 	return err
 }
 

@@ -52,8 +52,8 @@ func put(t *testing.T, s *Stack, key, body string) error {
 	return err
 }
 
-// produce sends n records to one partition and returns once all are acknowledged.
-func produce(t *testing.T, s *Stack, n int) {
+// produce sends n records with a timestamp, and returns once all are acknowledged.
+func produce(t *testing.T, s *Stack, n int, at time.Time) {
 	t.Helper()
 	c, err := kgo.NewClient(kgo.SeedBrokers(s.Brokers()), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
@@ -61,7 +61,7 @@ func produce(t *testing.T, s *Stack, n int) {
 	}
 	defer c.Close()
 	for i := range n {
-		c.Produce(t.Context(), &kgo.Record{Topic: "audit.calls", Partition: int32(i % 4), Value: fmt.Append(nil, i)}, func(_ *kgo.Record, err error) {
+		c.Produce(t.Context(), &kgo.Record{Topic: "audit.calls", Partition: int32(i % 4), Timestamp: at, Value: fmt.Append(nil, i)}, func(_ *kgo.Record, err error) {
 			if err != nil {
 				t.Errorf("produce: %v", err)
 			}
@@ -95,7 +95,7 @@ func TestStackGoesOnWhereItEnded(t *testing.T) {
 	dir := t.TempDir()
 	first := bring(t, Options{Dir: dir})
 	id := first.kafka.TopicInfo("audit.calls").TopicID
-	produce(t, first, 1000)
+	produce(t, first, 1000, time.Now())
 	if err := put(t, first, "log/a", "one"); err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +115,17 @@ func TestStackGoesOnWhereItEnded(t *testing.T) {
 	}
 	if err := put(t, second, "log/a", "two"); status(err) != http.StatusPreconditionFailed {
 		t.Errorf("writing the key anew: %v, want 412", err)
+	}
+}
+
+// Records of long ago, as a backfill sends them, outlive the broker's retention.
+func TestOldRecordsAreKept(t *testing.T) {
+	s := bring(t, Options{Dir: t.TempDir()})
+	produce(t, s, 100, time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC))
+	s.kafka.ApplyRetention()
+	s.kafka.Compact()
+	if got := consume(t, s, 100); got != 100 {
+		t.Errorf("%d of 100 records are left", got)
 	}
 }
 
@@ -208,18 +219,25 @@ func TestOneStackAtATime(t *testing.T) {
 }
 
 // Close gives back what Up took: ports, goroutines, the working directory.
-// A client with an idle connection does not hold it up.
+// Clients that keep connections, used or never used, do not hold it up.
 func TestCloseGivesEverythingBack(t *testing.T) {
 	bring(t, Options{Dir: t.TempDir()}).Close() // what the libraries keep for good is there now
 	home, _ := os.Getwd()
 	before := runtime.NumGoroutine()
 	for range 3 {
 		s := bring(t, Options{Dir: t.TempDir()})
-		produce(t, s, 10)
+		produce(t, s, 10, time.Now())
 		if err := put(t, s, "k", "v"); err != nil {
 			t.Fatal(err)
 		}
 		addresses := []string{s.Brokers(), strings.TrimPrefix(s.Endpoint(), "http://")}
+		for _, a := range addresses {
+			c, err := net.Dial("tcp", a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+		}
 		began := time.Now()
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
