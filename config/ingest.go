@@ -229,7 +229,7 @@ func (s *Ingest) life() []Setting {
 	l := &s.Log
 	return []Setting{
 		{
-			Name: "shutdown-timeout", Default: "20s", Help: "How long a clean stop may take after SIGTERM or SIGINT. A second signal ends the process at once.",
+			Name: "shutdown-timeout", Default: "20s", Help: "How long a clean stop may take after SIGTERM or SIGINT; then the process ends all the same, with exit code 1. A second signal ends it at once.",
 			Value: duration(&s.ShutdownTimeout, time.Second, time.Hour),
 		},
 		{Name: "log-level", Default: "info", Help: "The least that is logged.", Value: oneOf(&l.Level, "debug", "info", "warn", "error")},

@@ -136,6 +136,30 @@ func TestProgress(t *testing.T) {
 	})
 }
 
+// A stop takes as long as it takes within the timeout, and not longer; before
+// the stop there is no timeout.
+func TestStopWithin(t *testing.T) {
+	for _, tt := range []struct {
+		takes time.Duration // after the stop
+		want  error
+	}{{0, nil}, {19 * time.Second, nil}, {21 * time.Second, errNotStopped}, {time.Hour, errNotStopped}} {
+		synctest.Test(t, func(t *testing.T) {
+			const life, timeout = time.Hour, 20 * time.Second
+			ctx, cancel := context.WithTimeout(t.Context(), life)
+			defer cancel()
+			began := time.Now()
+			err := within(ctx, timeout, func() error { <-ctx.Done(); time.Sleep(tt.takes); return nil })
+			if took := time.Since(began) - life; !errors.Is(err, tt.want) || took != min(tt.takes, timeout) {
+				t.Errorf("a stop of %v: %v after %v", tt.takes, err, took)
+			}
+			if tt.want != nil && exitCode(err) != exitFailure {
+				t.Errorf("exit code %d", exitCode(err))
+			}
+			time.Sleep(tt.takes) // let it end before the bubble does
+		})
+	}
+}
+
 // The Kafka client's warnings are shown at the usual level; its information is
 // shown at debug alone.
 func TestClientLog(t *testing.T) {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
@@ -76,7 +78,7 @@ func pipelineSettings(s *config.Ingest, bucket *s3sink.Bucket, client []kgo.Opt)
 		KeyIsTenant:     s.KeyIsTenant,
 		RetainPrompts:   s.RetainPrompts,
 		PromptPaths:     s.PromptPaths,
-		ShutdownTimeout: s.ShutdownTimeout,
+		ShutdownTimeout: s.ShutdownTimeout * 3 / 4, // the rest is for leaving Kafka
 		Version:         version,
 	}
 }
@@ -91,7 +93,26 @@ func archiveUntilDone(ctx context.Context, log *zap.Logger, s *config.Ingest, p 
 	reporting, stop := context.WithCancel(context.Background())
 	defer stop()
 	go r.progress(reporting, s.Log.Progress)
-	err := pipeline.Run(ctx, p, r.events())
+	err := within(ctx, s.ShutdownTimeout, func() error { return pipeline.Run(ctx, p, r.events()) })
 	log.Info("ingest ends", append(r.total(), zap.Bool("clean", err == nil))...)
 	return err
+}
+
+// errNotStopped: the clean stop took too long. Nothing is lost by it: the next
+// owner of the partitions goes on where the bucket says that they end.
+var errNotStopped = errors.New("not stopped in time; what is not durable is left to the next owner")
+
+// within returns what run returns, or [errNotStopped] where it has not returned
+// so long after ctx was done. run is then left behind, for the process to end.
+func within(ctx context.Context, timeout time.Duration, run func() error) error {
+	result := make(chan error, 1)
+	go func() { result <- run() }()
+	late := make(chan struct{})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(timeout, func() { close(late) }) })()
+	select {
+	case err := <-result:
+		return err
+	case <-late:
+		return fmt.Errorf("%w: shutdown-timeout is %v", errNotStopped, timeout)
+	}
 }
