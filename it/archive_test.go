@@ -28,6 +28,7 @@ func TestArchive(t *testing.T) {
 		s.finish(t, ingest)
 		s.requireAll(t, sent)
 		s.requireReaders(t)
+		readme(t, s.archive())
 		tamper(t, s.archive())
 	})
 }

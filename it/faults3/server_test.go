@@ -277,8 +277,11 @@ func TestDumpStaysInItsFolder(t *testing.T) {
 func TestUnknownRequestsAreRefused(t *testing.T) {
 	srv := start(t, faults3.Options{})
 	for _, r := range []struct{ method, path string }{
-		{"POST", "/archive/k?uploads"}, {"POST", "/archive?delete"}, {"GET", "/archive?list-type=2&delimiter=/"},
-		{"GET", "/archive"}, {"PUT", "/archive/k?partNumber=1&uploadId=1"},
+		{"POST", "/archive/k?uploads"},
+		{"POST", "/archive?delete"},
+		{"GET", "/archive?list-type=2&delimiter=/"},
+		{"GET", "/archive"},
+		{"PUT", "/archive/k?partNumber=1&uploadId=1"},
 	} {
 		req, _ := http.NewRequestWithContext(t.Context(), r.method, srv.URL+r.path, nil)
 		res, err := http.DefaultClient.Do(req)
