@@ -90,7 +90,7 @@ func (s *stream) requireProved(t *testing.T, sent *truth) {
 		t.Fatal(err)
 	}
 	got := report.Totals
-	if got.Rows != sent.rows+sent.rejects || got.Duplicates != sent.repeats || got.Made != 0 {
+	if got.Rows != sent.rows+sent.rejects || got.Duplicates != sent.repeats || got.Made != 0 || len(got.Gaps) != 0 {
 		t.Errorf("verify counts %+v, sent %d rows, %d rejects, %d repeats", got, sent.rows, sent.rejects, sent.repeats)
 	}
 	if !maps.Equal(got.Rejects, sent.reasons) {

@@ -35,6 +35,7 @@ type Report struct {
 	Totals struct {
 		Segments, Rows, Made, Duplicates int64
 		Rejects                          map[string]int64 // rows, by reason
+		Gaps                             map[string]int64 // offsets, by cause
 	}
 	Faults []struct {
 		Key    string
