@@ -16,6 +16,9 @@ var (
 	// ErrDenied: the credentials may not do it. Alarm, and try again: it is
 	// not a verdict on what was to be written.
 	ErrDenied = errors.New("access denied")
+	// ErrDamaged: an object is not what the store itself says it is (a wrong
+	// checksum, a wrong length), also after reading it again.
+	ErrDamaged = errors.New("object damaged")
 	// ErrConflict: another writer is at the key right now. Try again.
 	ErrConflict = errors.New("conflicting conditional request")
 )

@@ -42,9 +42,9 @@ func benchPartition(b *testing.B, rows int) {
 // benchRun archives records as one partition, in segments of rows rows.
 func benchRun(b *testing.B, records []*kgo.Record, rows int) (size int64) {
 	b.Helper()
-	s := Settings{Archive: archive.NewMemory(), Batch: Batch{Rows: rows, Age: time.Hour, Strict: true}}.withDefaults()
-	sh := newShared(s, Events{}, archive.Root{ArchiveID: "01KBCDEFGHJKMNPQRSTVWXYZ01"})
-	st := archive.NewState(sh.archiveID, archive.Line{Topic: "audit.calls", TopicID: "kTq2VqYJQ0mFvY8v2b3m0A"})
+	s := Settings{Archive: archive.NewMemory(), Root: archive.Root{ArchiveID: "01KBCDEFGHJKMNPQRSTVWXYZ01"}, Batch: Batch{Rows: rows, Age: time.Hour, Strict: true}}.withDefaults()
+	sh := newShared(s, Events{})
+	st := archive.NewState(sh.Root.ArchiveID, archive.Line{Topic: "audit.calls", TopicID: "kTq2VqYJQ0mFvY8v2b3m0A"})
 	st.NextOffset = 0
 	p := newPartition(context.Background(), sh, st, newWindow())
 	p.gate = gate{open: func() {}, close: func() {}}

@@ -28,6 +28,11 @@ const (
 	fetchPartitionBytes = 1 << 20
 )
 
+// How long a broker may hold a fetch back that finds nothing. A client has one
+// fetch at a broker at a time, so this is also how long a partition that has
+// just been assigned or resumed may have to wait for idle ones.
+const fetchWait = 250 * time.Millisecond
+
 // A consumer reads the topics as a member of a group, and hands each partition
 // its records.
 type consumer struct {
@@ -60,8 +65,8 @@ type running struct {
 	committed position // guarded by commits
 }
 
-func newConsumer(s Settings, ev Events, root archive.Root) (*consumer, error) {
-	c := &consumer{shared: newShared(s, ev, root), parts: map[place]*running{}, ready: make(chan struct{})}
+func newConsumer(s Settings, ev Events) (*consumer, error) {
+	c := &consumer{shared: newShared(s, ev), parts: map[place]*running{}, ready: make(chan struct{})}
 	c.life, c.end = context.WithCancel(context.Background())
 	topics := s.Topics
 	if s.ControlTopic != "" {
@@ -77,6 +82,7 @@ func newConsumer(s Settings, ev Events, root archive.Root) (*consumer, error) {
 		kgo.BlockRebalanceOnPoll(),
 		kgo.FetchMaxBytes(fetchBytes),
 		kgo.FetchMaxPartitionBytes(fetchPartitionBytes),
+		kgo.FetchMaxWait(fetchWait),
 		kgo.AdjustFetchOffsetsFn(c.assign),
 		kgo.OnPartitionsRevoked(c.revoke),
 		kgo.OnPartitionsLost(c.lose),

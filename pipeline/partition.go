@@ -310,7 +310,7 @@ func (p *partition) commit(st *archive.State, b *built) landing {
 	}
 	c := archive.Committer{
 		Bucket: p.shared.Archive,
-		Wait:   backOff,
+		Wait:   BackOff,
 		Retrying: func(key string, attempt int, err error) {
 			if f := p.shared.events.Retrying; f != nil {
 				f(p.line, key, attempt, err)
@@ -443,7 +443,7 @@ func (p *partition) stored(e entry) (content audit.Fingerprint, erased bool, err
 		if f := p.shared.events.Retrying; f != nil {
 			f(p.line, key, attempt, err)
 		}
-		if err := backOff(p.put, attempt); err != nil {
+		if err := BackOff(p.put, attempt); err != nil {
 			return content, false, err
 		}
 	}

@@ -47,6 +47,7 @@ var ErrPartitionStopped = errors.New("a partition had stopped")
 // value its default, as each field says.
 type Settings struct {
 	Archive      archive.Bucket // required
+	Root         archive.Root   // of the archive; default: [OpenArchive] opens or makes it
 	Client       []kgo.Opt      // seed brokers, TLS, SASL: everything that is connection
 	Topics       []string       // required: the data topics
 	ControlTopic string         // the topic of control records; "" reads none
@@ -178,17 +179,29 @@ func Run(ctx context.Context, s Settings, ev Events) error {
 	if len(s.Topics) == 0 {
 		return errors.New("no topic to read")
 	}
-	id, err := ulid.New(ulid.Timestamp(s.Now()), s.Rand)
-	if err != nil {
-		return fmt.Errorf("archive id: %w", err)
+	if s.Root == (archive.Root{}) {
+		var err error
+		if s.Root, err = OpenArchive(ctx, s); err != nil {
+			return err
+		}
 	}
-	root, err := archive.CreateRoot(ctx, s.Archive, id.String(), s.Now())
-	if err != nil {
-		return fmt.Errorf("open archive: %w", err)
-	}
-	c, err := newConsumer(s, ev, root)
+	c, err := newConsumer(s, ev)
 	if err != nil {
 		return err
 	}
 	return c.run(ctx)
+}
+
+// OpenArchive opens the archive in the bucket of s, or makes it.
+func OpenArchive(ctx context.Context, s Settings) (archive.Root, error) {
+	s = s.withDefaults()
+	id, err := ulid.New(ulid.Timestamp(s.Now()), s.Rand)
+	if err != nil {
+		return archive.Root{}, fmt.Errorf("archive id: %w", err)
+	}
+	root, err := archive.CreateRoot(ctx, s.Archive, id.String(), s.Now())
+	if err != nil {
+		return archive.Root{}, fmt.Errorf("open archive: %w", err)
+	}
+	return root, nil
 }

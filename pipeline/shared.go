@@ -23,21 +23,20 @@ const windowParallel = 8
 // shared is what all partitions of a run have in common.
 type shared struct {
 	Settings
-	events    Events
-	archiveID string
-	writer    archive.Writer
-	budget    *budget
-	encoders  chan *parquet.Encoder
-	assigned  atomic.Int64 // partitions
-	dlq       func(*kgo.Record)
+	events   Events
+	writer   archive.Writer
+	budget   *budget
+	encoders chan *parquet.Encoder
+	assigned atomic.Int64 // partitions
+	dlq      func(*kgo.Record)
 
 	mu      sync.Mutex
 	tenants map[[2]string]int32 // (topic, tenant) → partition
 }
 
-func newShared(s Settings, ev Events, root archive.Root) *shared {
+func newShared(s Settings, ev Events) *shared {
 	sh := &shared{
-		Settings: s, events: ev, archiveID: root.ArchiveID, writer: s.writer(),
+		Settings: s, events: ev, writer: s.writer(),
 		budget: newBudget(s.Memory), tenants: map[[2]string]int32{},
 		encoders: make(chan *parquet.Encoder, runtime.GOMAXPROCS(0)),
 	}
@@ -72,7 +71,7 @@ func (sh *shared) windowLimit() int {
 // resume reads a line from the bucket: its state, and its window.
 func (sh *shared) resume(ctx context.Context, l archive.Line) (*archive.State, *window, error) {
 	limit := sh.windowLimit()
-	r, err := archive.Resume(ctx, sh.Archive, sh.archiveID, l, int64(limit))
+	r, err := archive.Resume(ctx, sh.Archive, sh.Root.ArchiveID, l, int64(limit))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -74,7 +74,7 @@ func (c *consumer) resumeLine(ctx context.Context, l archive.Line) (*archive.Sta
 		if f := c.events.Retrying; f != nil && ctx.Err() == nil {
 			f(l, archive.SegmentPrefix(l), attempt, err)
 		}
-		if err := backOff(ctx, attempt); err != nil {
+		if err := BackOff(ctx, attempt); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -98,7 +98,7 @@ func (c *consumer) topicID(ctx context.Context, topic string) (string, error) {
 		if ctx.Err() == nil {
 			c.warn("look up topic "+topic, err)
 		}
-		if err := backOff(ctx, attempt); err != nil {
+		if err := BackOff(ctx, attempt); err != nil {
 			return "", err
 		}
 	}
@@ -117,7 +117,7 @@ func (c *consumer) bounds(ctx context.Context, topic string, number int32) (boun
 		if ctx.Err() == nil {
 			c.warn(fmt.Sprintf("list offsets of %s/%d", topic, number), err)
 		}
-		if err := backOff(ctx, attempt); err != nil {
+		if err := BackOff(ctx, attempt); err != nil {
 			return bounds{}, err
 		}
 	}

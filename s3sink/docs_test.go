@@ -27,7 +27,7 @@ func TestDocsAreComplete(t *testing.T) {
 	}
 	for _, name := range []string{
 		FindingList, FindingLock, FindingVersioning, FindingVersions, FindingDelete, FindingChecksum, FindingCreateOnly,
-		FindingRead, FindingListed, FindingErrors, FindingClock, FindingCleanUp, ProbeKey,
+		FindingRead, FindingListed, FindingErrors, FindingClock, FindingCleanUp,
 	} {
 		if !strings.Contains(doc, "`"+name+"`") {
 			t.Errorf("docs/s3.md says nothing about `%s`", name)

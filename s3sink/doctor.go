@@ -48,11 +48,9 @@ const (
 )
 
 const (
-	// ProbePrefix is the prefix of all keys that probes use.
+	// ProbePrefix is the prefix of all keys that probes use. Probes are deleted
+	// again: verify calls one that stayed a stray.
 	ProbePrefix = "probe/"
-	// ProbeKey is the one probe that may stay, where it may not be deleted. It
-	// is no evidence, and no stray either.
-	ProbeKey = ProbePrefix + "doctor"
 
 	fullRacers  = 32
 	shortRacers = 2
@@ -90,29 +88,44 @@ func Verdict(findings []Finding) error {
 //
 // The full form races 32 on a fresh key below [ProbePrefix], and deletes it
 // with all its versions. Where that is denied, or a default lock forbids it, it
-// uses ledgerlake.json as the short form does, or [ProbeKey], which then stays.
+// uses ledgerlake.json as the short form does. Without an archive there is then
+// nothing to race for: a finding says so, and the first start of ingest, which
+// makes the archive, examines the store.
 func Doctor(ctx context.Context, b *Bucket, full bool) ([]Finding, error) {
 	d := &doctor{b: b, full: full, racers: shortRacers}
 	if full {
 		d.racers = fullRacers
 	}
-	steps := []func(context.Context) error{
-		d.list, d.lock, d.versioning, d.choose, d.race, d.taken, d.clock, d.wrongChecksum, d.wrongCredentials,
-	}
+	return d.examine(ctx, append(d.looks(), d.choose, d.race, d.taken, d.clock, d.wrongChecksum, d.wrongCredentials))
+}
+
+// Inspect is the part of [Doctor] that only looks: whether the bucket is there,
+// and what its default lock and its versioning are.
+func Inspect(ctx context.Context, b *Bucket) ([]Finding, error) {
+	d := &doctor{b: b}
+	return d.examine(ctx, d.looks())
+}
+
+func (d *doctor) looks() []func(context.Context) error {
+	return []func(context.Context) error{d.list, d.lock, d.versioning}
+}
+
+// examine goes through the steps until one ends it.
+func (d *doctor) examine(ctx context.Context, steps []func(context.Context) error) ([]Finding, error) {
 	var err error
 	for _, step := range steps {
 		if err = step(ctx); err != nil {
 			break
 		}
 	}
-	if cleanErr := d.cleanUp(ctx); err == nil || errors.Is(err, errRefused) {
+	if cleanErr := d.cleanUp(ctx); err == nil || errors.Is(err, errEnough) {
 		err = cleanErr
 	}
 	return d.findings, err
 }
 
-// errRefused ends the probes: after what was found the others say nothing.
-var errRefused = errors.New("refused")
+// errEnough ends the probes: after what was found the others say nothing.
+var errEnough = errors.New("enough was found")
 
 // A doctor is one examination.
 type doctor struct {
@@ -139,7 +152,7 @@ func (d *doctor) find(name string, level Level, format string, args ...any) {
 // refuse records a failure after which probes make no sense.
 func (d *doctor) refuse(name, format string, args ...any) error {
 	d.find(name, Fail, format, args...)
-	return errRefused
+	return errEnough
 }
 
 // list finds out whether the bucket is there and may be listed.
@@ -175,7 +188,7 @@ func isVerdict(err error) bool {
 	if e.Status == 0 {
 		return strings.Contains(err.Error(), "the store lists wrongly")
 	}
-	return !worthRetrying(err) || e.Status == http.StatusNotImplemented
+	return !Transient(err) || e.Status == http.StatusNotImplemented
 }
 
 // choose picks the key to race for: see Doctor.
@@ -200,20 +213,10 @@ func (d *doctor) choose(ctx context.Context) error {
 	case inArchive:
 		d.key, d.body = archive.RootKey, root
 	default:
-		return d.chooseLasting(ctx)
+		d.find(FindingCreateOnly, Warn, "not probed: a probe could not be deleted again, and there is no archive yet; ingest probes it when it has made one")
+		return errEnough
 	}
 	return nil
-}
-
-// chooseLasting picks the probe that cannot be deleted. It may be there from
-// an earlier examination.
-func (d *doctor) chooseLasting(ctx context.Context) error {
-	body, err := d.b.Get(ctx, ProbeKey)
-	d.key, d.body, d.fresh = ProbeKey, body, errors.Is(err, archive.ErrNotFound)
-	if d.fresh {
-		return nil
-	}
-	return err
 }
 
 // mayWeDelete finds out by deleting what is not there. In a versioned bucket
@@ -241,10 +244,6 @@ func (d *doctor) mayWeDelete(ctx context.Context) error {
 // also for a caller that gave up.
 func (d *doctor) cleanUp(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
-	if !d.mayDelete && len(d.leftovers) > 0 {
-		d.find(FindingCleanUp, Warn, "%s stays, for it may not be deleted; verify knows it", ProbeKey)
-		return nil
-	}
 	for _, key := range d.leftovers {
 		err := d.deleteAll(ctx, key)
 		switch {

@@ -22,7 +22,7 @@ var (
 	ErrNoBucket = errors.New("bucket does not exist")
 	// ErrDamaged: bytes arrived, and they are not the object: too few, too
 	// many, or with another checksum than the store keeps for them.
-	ErrDamaged = errors.New("object arrived damaged")
+	ErrDamaged = archive.ErrDamaged
 
 	errStalled = errors.New("no answer in time")
 )
@@ -131,8 +131,9 @@ func kindOf(op string, status int, code string) error {
 	return nil
 }
 
-// worthRetrying reports whether the same read may do better in a moment.
-func worthRetrying(err error) bool {
+// Transient reports whether the same request may do better in a moment: the
+// store is away, or slow, or something went wrong on the way.
+func Transient(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
 		return false

@@ -88,7 +88,7 @@ func (d *doctor) versions(ctx context.Context) error {
 	if !d.full {
 		return nil
 	}
-	_, err := d.b.listVersions(ctx, ProbeKey)
+	_, err := d.b.listVersions(ctx, archive.RootKey)
 	switch {
 	case err == nil:
 		d.find(FindingVersions, OK, "versions can be listed")

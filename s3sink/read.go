@@ -45,7 +45,7 @@ func (b *Bucket) retry(ctx context.Context, once func() error) error {
 	wait := backoff
 	for attempt := 1; ; attempt++ {
 		err := once()
-		if err == nil || attempt >= b.url.Options.Attempts || ctx.Err() != nil || !worthRetrying(err) {
+		if err == nil || attempt >= b.url.Options.Attempts || ctx.Err() != nil || !Transient(err) {
 			return err
 		}
 		select {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/pipeline"
 	"github.com/ledgerlake/ledgerlake/s3sink"
 )
 
@@ -52,9 +53,25 @@ func writeFindings(w io.Writer, findings []s3sink.Finding) error {
 }
 
 // examine is the short form, for each start of ingest: it logs what is to be
-// looked at, and refuses a store that is not safe.
-func examine(ctx context.Context, log *zap.Logger, bucket *s3sink.Bucket) error {
-	findings, err := s3sink.Doctor(ctx, bucket, false)
+// looked at, makes or opens the archive, and refuses a store that is not safe.
+// A store that does not answer is waited for. The archive comes before the
+// probes of writing, so that they have an object to write over and never leave
+// one of their own.
+func examine(ctx context.Context, log *zap.Logger, p *pipeline.Settings, bucket *s3sink.Bucket) error {
+	if err := consult(ctx, log, func() ([]s3sink.Finding, error) { return s3sink.Inspect(ctx, bucket) }); err != nil {
+		return err
+	}
+	err := untilAnswered(ctx, log, func() (err error) { p.Root, err = pipeline.OpenArchive(ctx, *p); return err })
+	if err != nil {
+		return fmt.Errorf("bucket: %w", err)
+	}
+	return consult(ctx, log, func() ([]s3sink.Finding, error) { return s3sink.Doctor(ctx, bucket, false) })
+}
+
+// consult logs the warnings among findings, and returns what refuses the store.
+func consult(ctx context.Context, log *zap.Logger, look func() ([]s3sink.Finding, error)) error {
+	var findings []s3sink.Finding
+	err := untilAnswered(ctx, log, func() (err error) { findings, err = look(); return err })
 	if err != nil {
 		return fmt.Errorf("bucket: %w", err)
 	}
@@ -64,4 +81,19 @@ func examine(ctx context.Context, log *zap.Logger, bucket *s3sink.Bucket) error 
 		}
 	}
 	return s3sink.Verdict(findings)
+}
+
+// untilAnswered asks until the store answers: no fault of the way to it is a
+// verdict on the settings.
+func untilAnswered(ctx context.Context, log *zap.Logger, ask func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := ask()
+		if err == nil || !s3sink.Transient(err) {
+			return err
+		}
+		log.Warn("the bucket does not answer; trying again", zap.Int("attempt", attempt), zap.Error(err))
+		if pipeline.BackOff(ctx, attempt) != nil {
+			return err
+		}
+	}
 }

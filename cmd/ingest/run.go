@@ -38,12 +38,13 @@ func ingest(ctx context.Context, in invocation) error {
 		return err
 	}
 	log := newLogger(in.stderr, s.Log)
-	if err := examine(ctx, log, bucket); err != nil {
-		return err
-	}
 	go warnings(ctx, log, &s, client)
 	client = append(client, kgo.WithLogger(clientLog{sampled(log).Sugar()}))
-	return archiveUntilDone(ctx, log, &s, pipelineSettings(&s, bucket, client))
+	p := pipelineSettings(&s, bucket, client)
+	if err := examine(ctx, log, &p, bucket); err != nil {
+		return err
+	}
+	return archiveUntilDone(ctx, log, &s, p)
 }
 
 // check finds the faults that no setting shows alone.
