@@ -102,6 +102,12 @@ var Rooms = []Room{
 		TestDrivers: kafka,
 	},
 	{
+		// Queries by DuckDB in process: a module of its own, as it needs cgo.
+		Folder: "internal/duckdb", Never: talking, TestOnly: true,
+		TestImports: []string{"audit", "chain", "parquet"},
+		TestDrivers: []string{"github.com/duckdb/duckdb-go/v2"},
+	},
+	{
 		Folder:      "cmd/ingest",
 		Imports:     slices.Concat(product, []string{"config"}),
 		Drivers:     slices.Concat(kafka, []string{zap, pflag}),
