@@ -78,6 +78,19 @@ func newWriter() *pq.GenericWriter[any] {
 // does not fit its column, or a string is not UTF-8, and no reader could open
 // the object.
 func (e *Encoder) Encode(rows []chain.Row, metadata []byte) ([]byte, error) {
+	return e.EncodeRefs(refs(rows), metadata)
+}
+
+func refs(rows []chain.Row) []*chain.Row {
+	all := make([]*chain.Row, len(rows))
+	for i := range rows {
+		all[i] = &rows[i]
+	}
+	return all
+}
+
+// EncodeRefs is [Encoder.Encode] for rows that do not lie side by side.
+func (e *Encoder) EncodeRefs(rows []*chain.Row, metadata []byte) ([]byte, error) {
 	if e.writer == nil {
 		e.writer = newWriter()
 	}
@@ -88,7 +101,7 @@ func (e *Encoder) Encode(rows []chain.Row, metadata []byte) ([]byte, error) {
 	return object, err
 }
 
-func (e *Encoder) encode(rows []chain.Row, metadata []byte) ([]byte, error) {
+func (e *Encoder) encode(rows []*chain.Row, metadata []byte) ([]byte, error) {
 	for done := 0; done < len(rows); {
 		n := groupLength(rows[done:])
 		if err := e.group(rows[done:done+n], done); err != nil {
@@ -116,13 +129,13 @@ func (e *Encoder) release(err error) {
 }
 
 // groupLength returns how many of the rows make the next row group.
-func groupLength(rows []chain.Row) int {
+func groupLength(rows []*chain.Row) int {
 	size := 0
 	for i := range rows {
 		if i == maxGroupRows || size >= maxGroupBytes {
 			return i
 		}
-		size += contentSize(&rows[i])
+		size += contentSize(rows[i])
 	}
 	return len(rows)
 }
@@ -138,7 +151,7 @@ func contentSize(r *chain.Row) int {
 }
 
 // group writes one row group. base is the index of its first row among all.
-func (e *Encoder) group(rows []chain.Row, base int) error {
+func (e *Encoder) group(rows []*chain.Row, base int) error {
 	writers := e.writer.ColumnWriters()
 	for i := range columns {
 		if err := e.column(writers[i], i, rows, base); err != nil {
@@ -150,12 +163,12 @@ func (e *Encoder) group(rows []chain.Row, base int) error {
 
 // column writes the values of one column. It hands them over a page at a time:
 // parquet-go ends a page only between two calls.
-func (e *Encoder) column(w *pq.ColumnWriter, index int, rows []chain.Row, base int) error {
+func (e *Encoder) column(w *pq.ColumnWriter, index int, rows []*chain.Row, base int) error {
 	c := &columns[index]
 	size := 0
 	e.values, e.text = e.values[:0], e.text[:0]
 	for i := range rows {
-		n, reason := e.append(c, index, &rows[i])
+		n, reason := e.append(c, index, rows[i])
 		if reason != "" {
 			return &RowError{Row: base + i, Column: c.name, Reason: reason}
 		}

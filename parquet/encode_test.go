@@ -27,6 +27,7 @@ func TestEncodeRefuses(t *testing.T) {
 		"no epoch":                {func(r *chain.Row) { r.Epoch = audit.Int{} }, "epoch", reasonNull},
 		"partition of 33 bits":    {func(r *chain.Row) { r.Partition = audit.I64(math.MaxInt32 + 1) }, "partition", reasonRange},
 		"version below 32 bits":   {func(r *chain.Row) { r.AuditRecordVersion = audit.I64(math.MinInt32 - 1) }, "audit_record_version", reasonRange},
+		"a value of a gigabyte":   {func(r *chain.Row) { r.Slots[audit.SlotRaw] = make([]byte, maxValue+1) }, "raw", reasonLong},
 		"bad UTF-8 in an id":      {func(r *chain.Row) { r.TurnID = audit.Str("a\xffb") }, "turn_id", reasonUTF8},
 		"bad UTF-8 in a name":     {func(r *chain.Row) { r.ToolName = audit.Str("\xc3") }, "tool_name", reasonUTF8},
 		"surrogate in a slot":     {func(r *chain.Row) { r.Slots[audit.SlotExt] = []byte("\xed\xa0\x80") }, "ext", reasonUTF8},
@@ -41,6 +42,9 @@ func TestEncodeRefuses(t *testing.T) {
 			want := RowError{Row: 271, Column: c.column, Reason: c.reason}
 			if got := new(RowError); !errors.As(err, &got) || *got != want {
 				t.Errorf("%v, want %v", err, &want)
+			}
+			if want := "row 271: column " + c.column + ": " + c.reason; err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
 			}
 		})
 	}
@@ -75,6 +79,18 @@ func TestEncodeIsDeterministic(t *testing.T) {
 	}
 }
 
+// Rows that lie apart make the same object as rows side by side.
+func TestEncodeRefs(t *testing.T) {
+	rows := newRowMaker(12).rows(100)
+	got, err := NewEncoder().EncodeRefs(refs(rows), []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, encode(t, rows, []byte("{}"))) {
+		t.Error("another object")
+	}
+}
+
 // An object is the caller's own: the next one does not change it.
 func TestEncodeGivesTheObjectAway(t *testing.T) {
 	e := NewEncoder()
@@ -100,7 +116,7 @@ func TestParquetGoForgetsNamesAtReset(t *testing.T) {
 	for range 2 {
 		object.Reset()
 		w.Reset(&object)
-		if err := e.group(turnRows(1), 0); err != nil {
+		if err := e.group(refs(turnRows(1)), 0); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.Close(); err != nil {
@@ -161,7 +177,7 @@ func TestGroupLength(t *testing.T) {
 		"small": {small, maxGroupBytes/500 + 1},
 		"large": {large, 2},
 	} {
-		if got := groupLength(c.rows); got != c.want {
+		if got := groupLength(refs(c.rows)); got != c.want {
 			t.Errorf("%s: %d rows, want %d", name, got, c.want)
 		}
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
+	pq "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -150,6 +152,59 @@ func TestRowsRefuses(t *testing.T) {
 		}
 		if err := lastError(f); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v, want ErrMalformed", name, err)
+		}
+	}
+}
+
+// Values that the format does not have, which another writer could write.
+func TestRowsRefusesValues(t *testing.T) {
+	value := func(s string, rep, def int) []pq.Value {
+		return []pq.Value{pq.ByteArrayValue([]byte(s)).Level(rep, def, 0)}
+	}
+	null := func(def int) []pq.Value { return []pq.Value{pq.Value{}.Level(0, def, 0)} }
+	for name, c := range map[string]struct {
+		column string
+		values []pq.Value
+		words  string
+	}{
+		"an id that is not UTF-8":      {"turn_id", value("\xff", 0, 1), "not UTF-8"},
+		"a slot that is not UTF-8":     {"ext", value("\xff", 0, 1), "not UTF-8"},
+		"an element that is not UTF-8": {"fallback_chain", value("\xff", 0, 3), "not UTF-8"},
+		"a null in a list":             {"fallback_chain", null(2), "null in a list"},
+	} {
+		object := foreignValues(t, turnRows(1), formatGroup(), map[string][]pq.Value{c.column: c.values}, sealing()...)
+		f, err := Open(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lastError(f); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "column "+c.column) || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v, want %s: %s", name, err, c.column, c.words)
+		}
+	}
+}
+
+// A list may be required, and so may its elements: it is read all the same.
+func TestListsOfOtherShapes(t *testing.T) {
+	for name, c := range map[string]struct {
+		node  pq.Node
+		empty int // definition level of a list without elements
+	}{
+		"required elements":      {pq.Optional(pq.List(pq.String())), 1},
+		"a required list":        {pq.List(pq.Optional(pq.String())), 0},
+		"required, both of them": {pq.List(pq.String()), 0},
+	} {
+		most := c.empty + 1
+		if name == "a required list" {
+			most++ // an element may be null
+		}
+		values := []pq.Value{
+			pq.ByteArrayValue([]byte("a")).Level(0, most, 0), pq.ByteArrayValue([]byte("b")).Level(1, most, 0),
+			pq.Value{}.Level(0, c.empty, 0),
+		}
+		object := foreignValues(t, turnRows(2), with("fallback_chain", c.node), map[string][]pq.Value{"fallback_chain": values}, sealing()...)
+		rows := readAll(t, object)
+		if !slices.Equal(rows[0].FallbackChain, []string{"a", "b"}) || rows[1].FallbackChain == nil || len(rows[1].FallbackChain) != 0 {
+			t.Errorf("%s: %q, %q", name, rows[0].FallbackChain, rows[1].FallbackChain)
 		}
 	}
 }

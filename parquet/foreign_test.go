@@ -15,6 +15,12 @@ import (
 // the order of their names. rows may be nil.
 func foreign(t testing.TB, rows []chain.Row, group pq.Group, options ...pq.WriterOption) []byte {
 	t.Helper()
+	return foreignValues(t, rows, group, nil, options...)
+}
+
+// foreignValues is like foreign, and writes other values into some columns.
+func foreignValues(t testing.TB, rows []chain.Row, group pq.Group, values map[string][]pq.Value, options ...pq.WriterOption) []byte {
+	t.Helper()
 	s := pq.NewSchema("other", group)
 	e := &Encoder{writer: pq.NewGenericWriter[any](io.Discard, append([]pq.WriterOption{
 		s, pq.DataPageVersion(1), pq.Compression(newCodec()), pq.PageBufferSize(pageSize), pq.DataPageStatistics(false),
@@ -22,11 +28,15 @@ func foreign(t testing.TB, rows []chain.Row, group pq.Group, options ...pq.Write
 	var object bytes.Buffer
 	e.writer.Reset(&object)
 	for i, path := range s.Columns() {
+		w := e.writer.ColumnWriters()[i]
 		at, ok := columnByName[path[0]]
-		if !ok || len(rows) == 0 {
-			continue
+		var err error
+		if v := values[path[0]]; v != nil {
+			_, err = w.WriteRowValues(v)
+		} else if ok && len(rows) > 0 {
+			err = e.column(w, at, refs(rows), 0)
 		}
-		if err := e.column(e.writer.ColumnWriters()[i], at, rows, 0); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

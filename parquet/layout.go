@@ -233,8 +233,11 @@ func (c *chunkCheck) checkPages() error {
 	return checkPages(c.t.object, &c.chunk.MetaData)
 }
 
+// plainDictionary is what older writers call RLE_DICTIONARY.
+const plainDictionary format.Encoding = 2
+
 func (c *chunkCheck) checkPage(h *pageHeader, first bool) error {
-	dict := h.encoding == format.RLEDictionary || h.encoding == format.PlainDictionary
+	dict := h.encoding == format.RLEDictionary || h.encoding == plainDictionary
 	text := c.column.kind == kindText || c.column.kind == kindList || c.column.kind == kindBinary
 	switch {
 	case h.kind == format.DictionaryPage && c.column.sealed:

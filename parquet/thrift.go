@@ -99,12 +99,6 @@ func (r *thriftReader) i64(f thriftField) int64 {
 	return r.varint(math.MinInt64, math.MaxInt64)
 }
 
-// binary returns a part of b.
-func (r *thriftReader) binary(f thriftField) []byte {
-	r.want(f, thriftBinary)
-	return r.bytes()
-}
-
 // list reads the header of a list and returns its length. Every element takes a
 // byte or more, so that a length beyond the bytes that are left is a fault.
 func (r *thriftReader) list(f thriftField, elem byte) int {

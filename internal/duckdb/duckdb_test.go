@@ -76,12 +76,12 @@ func TestQueries(t *testing.T) {
 	}
 	glob := archive(t)
 	for query, want := range map[string]string{
-		"select version()":                                                                                       "v1.5.6",
-		"select count(*) from {}":                                                                                "310",
-		"select count(distinct seq) from {}":                                                                     "310",
-		"select min(seq) || '-' || max(seq) from {}":                                                             "0-309",
-		"select count(*) from {} where seq between 5 and 14":                                                     "10",
-		"select seq from {} where user_id = 'user-77'":                                                           "77",
+		"select version()":                                   "v1.5.6",
+		"select count(*) from {}":                            "310",
+		"select count(distinct seq) from {}":                 "310",
+		"select min(seq) || '-' || max(seq) from {}":         "0-309",
+		"select count(*) from {} where seq between 5 and 14": "10",
+		"select seq from {} where user_id = 'user-77'":       "77",
 		"select seq from {} where row_hash = unhex('2aff" + strings.Repeat("00", 29) + "2a')":                    "42",
 		"select count(*) from {} where row_salt is not null and user_salt is null":                               "310",
 		"select count(*) from {} where archived_at = make_timestamptz(253402300799999999)":                       "310",
