@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 
 	"github.com/ledgerlake/ledgerlake/it/parts"
@@ -52,11 +51,11 @@ func (v Verdict) Report() (r Report, err error) {
 	return r, nil
 }
 
-// Verify runs ledgerlake-verify on a bucket URL or a folder. env is added to
-// the environment.
+// Verify runs ledgerlake-verify on a bucket URL or a folder, in
+// [parts.Environ] of env.
 func Verify(target string, env []string, args ...string) (Verdict, error) {
 	cmd := exec.Command(parts.Binary("ledgerlake-verify"), append(args, target)...)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = parts.Environ(env)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

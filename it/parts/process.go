@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -26,7 +28,7 @@ type Process struct {
 	once sync.Once
 }
 
-// Start starts path with args. env is added to the environment of the test.
+// Start starts path with args, in [Environ] of env.
 func Start(name, log string, env []string, path string, args ...string) (*Process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -35,7 +37,7 @@ func Start(name, log string, env []string, path string, args ...string) (*Proces
 	defer out.Close()
 	p := &Process{Name: name, Log: log, cmd: exec.Command(path, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Env = Environ(env)
 	p.cmd.SysProcAttr = ownGroup()
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -45,6 +47,15 @@ func Start(name, log string, env []string, path string, args ...string) (*Proces
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// Environ returns the environment of the test without what would change the
+// programs under test (settings of ours, and of AWS clients), and with env.
+func Environ(env []string) []string {
+	kept := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "LEDGERLAKE_") || strings.HasPrefix(v, "AWS_")
+	})
+	return append(kept, env...)
 }
 
 // Pid returns the process id.
