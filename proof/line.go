@@ -362,7 +362,7 @@ func (j *joiner) continues(st *logState, l *logDigest, known bool, f Fault) bool
 	default:
 		return true
 	}
-	if known || s.FirstSeq < st.Size {
+	if known || s.FirstSeq < st.Size || s.FirstSeq == 0 {
 		j.fault(f)
 	}
 	return false

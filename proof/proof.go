@@ -88,7 +88,8 @@ type verifier struct {
 //
 // An error says that the verification could not run to its end, and is no
 // verdict: there is no archive (it matches [ErrNoArchive]), the store does not
-// answer, or ctx is done. All that is wrong with the archive is in the report.
+// answer, or ctx is done. All that is wrong with the archive is in the report;
+// also that ledgerlake.json is missing where segments or anchors are there.
 func Verify(ctx context.Context, src archive.Source, o Options) (*Report, error) {
 	v := newVerifier(src, o)
 	s, err := look(ctx, src, v.maxFaults)

@@ -227,6 +227,20 @@ func TestOneTenant(t *testing.T) {
 	}
 }
 
+// Rows of tenants that were not asked for are counted all the same.
+func TestOtherTenantsAreCounted(t *testing.T) {
+	w := newWorld()
+	s := w.calls.Segments[0]
+	for tenant, rows := range map[string]int64{"acme": 2, "a/b": 2} { // there are 3 and 1
+		l := interval(s, tenant)
+		l.Rows, l.Size, l.Frontier = rows, rows, l.Frontier[:1]
+	}
+	s.Encode()
+	w.calls.Relink(1)
+	r := verifyWith(t, w.Objects(), proof.Options{Tenant: "東京"})
+	wantFault(t, r, proof.FaultMetadata, "tenant a/b", "the log has 1 rows here, logs says 2")
+}
+
 // changeRow changes the first row of a tenant and covers it by new hashes of
 // objects.
 func changeRow(w *world, tenant string) {

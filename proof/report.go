@@ -140,10 +140,13 @@ func (r *Report) Tenants() []TenantReport {
 // ExitCode returns the verdict; the first that holds:
 //
 //	1  tampered or damaged: there is a fault
-//	3  nothing, or less than was asked for, could be verified
-//	4  proved, with something to look at
+//	3  nothing, or less than was asked for, could be verified: there is no
+//	   segment, no log of the tenant that was asked for, a catalog, a keyed log
+//	4  proved, with something to look at: lost offsets, chain resets, strays
 //	0  all that was asked for is proved
 //
+// Without a key T0 is all that can be asked for: that anchors are missing, or
+// not checked, is in Notes and changes nothing.
 // That a verification cannot run (2) is an error of [Verify].
 func (r *Report) ExitCode() int {
 	switch {

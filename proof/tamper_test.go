@@ -56,6 +56,7 @@ func TestRowsCannotBeChanged(t *testing.T) {
 			interval(s, "a/b").Rows++
 		}},
 		{"of a tenant that logs does not list", proof.FaultMetadata, "not in logs", func(s *prooftest.Segment) { s.Rows[3].TenantID = audit.Str("nobody") }},
+		{"erased, as an erasure leaves it", proof.FaultState, "tenant acme, seq 1", func(s *prooftest.Segment) { erase(&s.Rows[3]) }},
 		{"a log listed without rows", proof.FaultMetadata, "has no rows", func(s *prooftest.Segment) {
 			l := *interval(s, "acme")
 			l.Tenant, l.Rows, l.Size, l.FirstSeq, l.Frontier, l.HeadOut = "ghost", 0, 0, 0, []chain.Hash{}, l.HeadIn
@@ -134,6 +135,19 @@ func changedColumns() (all []tampering) {
 	return all
 }
 
+// erase leaves of a row what an erasure of all its slots leaves.
+func erase(row *chain.Row) {
+	row.UserSalt = chain.NullHash{Hash: chain.SlotSalt(row.RowSalt.Hash, "user_id"), Valid: true}
+	row.RowSalt = chain.NullHash{}
+	row.Slots = [audit.NumSlots][]byte{}
+	row.Derived = audit.Derived{}
+	row.RedactionID = audit.Str("01KBCDEFGHJKMNPQRSTVWXYZ09")
+	row.Redaction = audit.Str(chain.Sentinel{ID: row.RedactionID.S, All: true}.String())
+	if err := chain.NewHasher(nil).Check(row); err != nil {
+		panic(err)
+	}
+}
+
 // toggleText makes null what is set, and empty what is null or must be set.
 func toggleText(t *audit.Text, required bool) {
 	if t.Valid && !required {
@@ -202,6 +216,10 @@ func TestRightHashesDoNotMakeItRight(t *testing.T) {
 			r.Slots = [audit.NumSlots][]byte{}
 		}},
 		{"a derived column of a decision that is no object", proof.FaultColumn, "derived", 0, 1, slot(audit.SlotDecision, `["selectedReason"]`)},
+		{"an empty chain of models that is null", proof.FaultColumn, "derived", 0, 1, func(r *chain.Row) {
+			r.Slots[audit.SlotDecision] = []byte(`{"fallbackChain":[]}`)
+			r.Derived = audit.Derived{}
+		}},
 		{"another topic", proof.FaultColumn, "topic is not", 0, 1, func(r *chain.Row) { r.Topic.S = "other" }},
 		{"another partition", proof.FaultColumn, "partition is not", 0, 1, func(r *chain.Row) { r.Partition.N++ }},
 		{"a reject of another size", proof.FaultReject, "raw has 3 bytes, context says 2", 2, 0, slot(audit.SlotRaw, "{xx")},
@@ -225,6 +243,29 @@ func TestRightHashesDoNotMakeItRight(t *testing.T) {
 			w.calls.Restamp()
 			wantFault(t, verify(t, w.Objects()), c.kind, c.words, fmt.Sprintf("%020d.parquet", c.segment))
 		})
+	}
+}
+
+// A log's seq has no holes: not even where the row with a wrong one is hashed and
+// linked as it should be.
+func TestSeqIsDense(t *testing.T) {
+	for _, seq := range []int64{9, 11, 0} { // 10 belongs there
+		w := newWorld()
+		w.calls.Segment(func(b *prooftest.Batch) {
+			b.Row("acme", func(r *audit.Record) {
+				r.Kind, r.RedactionPolicy, r.Seq = audit.Str(audit.KindCall), audit.Str(audit.PolicyNone), audit.I64(seq)
+			})
+		})
+		wantFault(t, verify(t, w.Objects()), proof.FaultLink, fmt.Sprintf("seq %d stands where 10 belongs", seq))
+	}
+}
+
+// No log has a tenant that the format refuses.
+func TestTenantsAreThoseThatTheFormatAllows(t *testing.T) {
+	for _, tenant := range []string{"", ".", "..", "_", "_control", "a\x00", "a\u0085", strings.Repeat("x", 257)} {
+		w := newWorld()
+		w.calls.Segment(func(b *prooftest.Batch) { b.Call(tenant) })
+		wantFault(t, verify(t, w.Objects()), proof.FaultColumn, "bad tenant id")
 	}
 }
 

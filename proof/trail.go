@@ -193,8 +193,12 @@ func (j *joiner) headFault(a *anchor, tenant string, seq int64, text string) {
 	j.fault(Fault{Kind: FaultAnchor, Key: a.key, Ordinal: j.ordinal, Tenant: tenant, Seq: &seq, Text: text})
 }
 
-// anchorCheckpoints compares the texts of checkpoints with the logs' trees.
+// anchorCheckpoints compares the texts of checkpoints with the logs' trees. Where
+// the archive's id is not known, which is a fault of its own, it cannot.
 func (j *joiner) anchorCheckpoints(a *anchor) {
+	if j.v.root.ArchiveID == "" {
+		return
+	}
 	for _, c := range a.checkpoints {
 		st := j.logs[c.tenant]
 		if !j.v.wants(c.tenant) || st == nil && j.breaks > 0 || st != nil && st.breaks < j.breaks {

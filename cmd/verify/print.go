@@ -138,14 +138,14 @@ func counts(m map[string]int64) string {
 
 // checked says in plain words what was recomputed.
 func checked(r *proof.Report) []string {
-	whose := "every row"
+	whose := "every row of a segment"
 	if r.Tenant != "" {
-		whose = "every row of tenant " + proof.Printable(r.Tenant)
+		whose += " of tenant " + proof.Printable(r.Tenant)
 	}
 	return []string{
 		whose + ": its content against its commitments, its hash against the row before it, its place in the log's tree",
 		"every Kafka offset between a line's first and last: it is a row, a counted repeat, or a gap, and only one of these",
-		"every object: its hash against what the next segment of its line says, and that it has a place",
+		"every segment: its hash against what the next one of its line says; and every object: that it has a place",
 	}
 }
 

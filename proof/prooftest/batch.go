@@ -18,8 +18,9 @@ type Batch struct {
 	order []string       // their tenants, in the order of their first rows
 }
 
-// Row adds a row of a tenant. fill sets what a plain row has not: by then all
-// that stamping needs is set.
+// Row adds a row of a tenant. fill sets what a plain row has not. All that
+// stamping needs is set by then, but for the row's seq, which is the next one
+// unless fill sets another.
 func (b *Batch) Row(tenant string, fill func(*audit.Record)) {
 	var row chain.Row
 	b.plain(&row, tenant)
@@ -42,7 +43,9 @@ func (b *Batch) plain(row *chain.Row, tenant string) {
 func (b *Batch) stamp(row *chain.Row, tenant string) {
 	log := b.l.log(tenant)
 	b.enter(tenant, log)
-	row.Seq = audit.I64(log.Tree.Size)
+	if !row.Seq.Valid {
+		row.Seq = audit.I64(log.Tree.Size)
+	}
 	h := chain.NewHasher(nil)
 	if log.Scheme == chain.SchemeHMACv1 {
 		h = chain.NewHasher([]byte("key of a test"))
