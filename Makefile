@@ -33,7 +33,7 @@ $(BINARIES): bin/ledgerlake-%: FORCE
 	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $@ ./cmd/$*
 
 .PHONY: test
-test: ## run the tests that need Go alone
+test: ## run the tests that need Go alone, and with a C compiler those against DuckDB
 	@for m in $(MODULES); do echo "go -C $$m test ./..."; go -C $$m test ./...; done
 
 .PHONY: vet
