@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -29,7 +30,7 @@ type item struct {
 // order, without holes.
 type batch struct {
 	items     []item
-	rows      []chain.Row
+	rows      []*chain.Row
 	seen      map[audit.Fingerprint]audit.Fingerprint // coordinates → content
 	fresh     int                                     // items that will be rows, as far as is known
 	bytes     int64                                   // of records, as the budget counts them
@@ -45,13 +46,14 @@ func (b *batch) empty() bool { return len(b.items) == 0 }
 
 // reset empties the batch and keeps its memory, unless that has become large.
 func (b *batch) reset() {
-	const keepRows = 1024
-	items, rows, seen := b.items, b.rows, b.seen
-	if cap(rows) > keepRows {
-		items, rows = nil, nil
+	const keep = 1024
+	for _, r := range b.rows {
+		*r = chain.Row{}
+		rowPool.Put(r)
 	}
-	if len(seen) > keepRows {
-		seen = map[audit.Fingerprint]audit.Fingerprint{}
+	items, rows, seen := b.items, b.rows, b.seen
+	if cap(items) > keep {
+		items, rows, seen = nil, nil, map[audit.Fingerprint]audit.Fingerprint{}
 	}
 	clear(items)
 	clear(rows)
@@ -90,8 +92,12 @@ func (b *batch) add(it item, now time.Time) {
 	b.items = append(b.items, it)
 }
 
+// rowPool has zero rows. A row is 1.5 KB: idle partitions hold none, and a batch
+// that grows copies none.
+var rowPool = sync.Pool{New: func() any { return new(chain.Row) }}
+
 func (b *batch) newRow() int {
-	b.rows = append(b.rows, chain.Row{})
+	b.rows = append(b.rows, rowPool.Get().(*chain.Row))
 	return len(b.rows) - 1
 }
 

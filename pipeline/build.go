@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
@@ -13,7 +14,7 @@ import (
 // remember once it is durable.
 type built struct {
 	segment    *archive.Segment
-	rows       []chain.Row
+	rows       []*chain.Row
 	archivedAt int64
 	commit     Commit
 	remember   []remembered
@@ -45,7 +46,6 @@ type builder struct {
 	logs  map[string]*archive.LogInterval
 	salts []byte
 	now   int64
-	plain bool // so far, the rows are the batch's rows, one for one
 }
 
 // build makes the segment that continues the state with the batch, stamped at
@@ -67,7 +67,7 @@ func (b *builder) build(bt *batch, now int64) (*built, error) {
 	if _, err := io.ReadFull(b.rand, b.salts); err != nil {
 		return nil, fmt.Errorf("salts: %w", err)
 	}
-	b.out.rows, b.plain = bt.rows[:0:0], true
+	b.out.rows = make([]*chain.Row, 0, len(bt.rows))
 	for i := range bt.items {
 		if err := b.item(&bt.items[i]); err != nil {
 			return nil, err
@@ -161,7 +161,7 @@ func (b *builder) decodeAgain(it *item) {
 
 // stamp links the item's row into its log.
 func (b *builder) stamp(it *item) {
-	row := &b.batch.rows[it.row]
+	row := b.batch.rows[it.row]
 	l := b.log(row.TenantID.S)
 	row.TopicID = audit.Str(b.state.Line.TopicID)
 	row.Topic = audit.Str(b.state.Line.Topic)
@@ -175,31 +175,16 @@ func (b *builder) stamp(it *item) {
 	tree.Append(row.RowHash)
 	l.Size, l.Frontier, l.HeadOut = tree.Size, tree.Frontier, row.RowHash
 	l.Rows++
-	b.keep(it.row, row)
+	b.out.rows = append(b.out.rows, row)
 	if it.reject != nil {
 		b.countReject(it.reject.Reason)
 		return
 	}
 	if it.hasCoord {
-		e := entry{seq: row.Seq.N, ordinal: b.state.Ordinal, tenant: row.TenantID.S, content: it.content}
+		e := entry{seq: row.Seq.N, ordinal: b.state.Ordinal, tenant: l.Tenant, content: it.content}
 		b.made[it.coord] = e
 		b.out.remember = append(b.out.remember, remembered{it.coord, e})
 	}
-}
-
-// keep appends a stamped row. As long as no row of the batch was left out, the
-// segment's rows are the batch's own; from the first hole on they are copies.
-func (b *builder) keep(index int, row *chain.Row) {
-	n := len(b.out.rows)
-	if b.plain && index == n {
-		b.out.rows = b.batch.rows[:n+1]
-		return
-	}
-	if b.plain {
-		b.plain = false
-		b.out.rows = append(make([]chain.Row, 0, len(b.batch.rows)), b.out.rows...)
-	}
-	b.out.rows = append(b.out.rows, *row)
 }
 
 // log returns the interval of a tenant's log in this segment.
@@ -207,6 +192,9 @@ func (b *builder) log(tenant string) *archive.LogInterval {
 	if l, ok := b.logs[tenant]; ok {
 		return l
 	}
+	// The state and the window keep the name for long. The row's own is a part of
+	// the record, and would keep all of the fetch that brought it.
+	tenant = strings.Clone(tenant)
 	h := b.state.Head(tenant)
 	tree := h.Tree.Clone()
 	l := &archive.LogInterval{

@@ -385,10 +385,11 @@ func (p *partition) report(f *flight, l landing) {
 func (p *partition) adopt(o *archive.SegmentObject) {
 	p.state = p.state.Clone()
 	p.state.Advance(o.Segment, o.SHA256, o.ArchivedAt())
+	tenants := interner{}
 	for i := range o.Rows {
 		r := &o.Rows[i].Record
 		if coord, ok := r.Coordinates(); ok {
-			e := entry{seq: r.Seq.N, ordinal: o.Ordinal, tenant: r.TenantID.S, content: r.ContentHash()}
+			e := entry{seq: r.Seq.N, ordinal: o.Ordinal, tenant: tenants.name(r.TenantID.S), content: r.ContentHash()}
 			p.window.add(coord, e, p.shared.windowLimit())
 		}
 	}

@@ -53,7 +53,7 @@ type Settings struct {
 	ControlTopic string         // the topic of control records; "" reads none
 	Group        string         // default "ledgerlake"
 	Batch        Batch
-	Memory       int64 // bytes of records held at once; default 256 MiB
+	Memory       int64 // bytes of records and windows held at once; default 256 MiB
 	Window       int   // coordinates remembered per partition; default 200,000
 	DLQTopic     string
 	KeyIsTenant  bool

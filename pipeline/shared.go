@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -16,6 +17,10 @@ import (
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/parquet"
 )
+
+// The share of the memory that all windows together may take. The rest is for
+// records.
+const windowShare = 4
 
 // Segments that a start reads at once to rebuild a window.
 const windowParallel = 8
@@ -37,7 +42,7 @@ type shared struct {
 func newShared(s Settings, ev Events) *shared {
 	sh := &shared{
 		Settings: s, events: ev, writer: s.writer(),
-		budget: newBudget(s.Memory), tenants: map[[2]string]int32{},
+		budget: newBudget(s.Memory - s.Memory/windowShare), tenants: map[[2]string]int32{},
 		encoders: make(chan *parquet.Encoder, runtime.GOMAXPROCS(0)),
 	}
 	for range cap(sh.encoders) {
@@ -58,13 +63,13 @@ func (sh *shared) encode(b *built) ([]byte, error) {
 		e = parquet.NewEncoder()
 	}
 	defer func() { sh.encoders <- e }()
-	return e.Encode(b.rows, meta)
+	return e.EncodeRefs(b.rows, meta)
 }
 
 // windowLimit returns how many coordinates a partition may remember: all
 // windows together take at most a quarter of the memory.
 func (sh *shared) windowLimit() int {
-	most := sh.Memory / 4 / windowEntryBytes / max(1, sh.assigned.Load())
+	most := sh.Memory / windowShare / windowEntryBytes / max(1, sh.assigned.Load())
 	return min(sh.Window, int(most))
 }
 
@@ -117,12 +122,13 @@ func (sh *shared) readCoordinates(ctx context.Context, l archive.Line, ordinal i
 		return nil, fmt.Errorf("segment %d: %w: %w", ordinal, archive.ErrBreaks, err)
 	}
 	var rows []remembered
+	tenants := interner{}
 	for row, err := range f.Select(windowColumns...) {
 		if err != nil {
 			return nil, fmt.Errorf("segment %d: %w: %w", ordinal, archive.ErrBreaks, err)
 		}
 		if coord, ok := row.Coordinates(); ok {
-			rows = append(rows, remembered{coord, entry{seq: row.Seq.N, ordinal: ordinal, tenant: row.TenantID.S}})
+			rows = append(rows, remembered{coord, entry{seq: row.Seq.N, ordinal: ordinal, tenant: tenants.name(row.TenantID.S)}})
 		}
 	}
 	return rows, nil
@@ -169,4 +175,17 @@ func (sh *shared) sawTenant(tenant string, l archive.Line) {
 	if second {
 		sh.events.SecondLog(tenant, l)
 	}
+}
+
+// An interner gives each name once, in memory of its own, so that a window
+// holds neither a copy for each row nor the page that a name was read from.
+type interner map[string]string
+
+func (in interner) name(s string) string {
+	if t, ok := in[s]; ok {
+		return t
+	}
+	s = strings.Clone(s)
+	in[s] = s
+	return s
 }

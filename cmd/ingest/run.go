@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"runtime/debug"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -94,6 +96,7 @@ func archiveUntilDone(ctx context.Context, log *zap.Logger, s *config.Ingest, p 
 	reporting, stop := context.WithCancel(context.Background())
 	defer stop()
 	go r.progress(reporting, s.Log.Progress)
+	boundHeap(2 * s.Memory)
 	err := within(ctx, s.ShutdownTimeout, func() error { return pipeline.Run(ctx, p, r.events()) })
 	log.Info("ingest ends", append(r.total(), zap.Bool("clean", err == nil))...)
 	return err
@@ -115,5 +118,14 @@ func within(ctx context.Context, timeout time.Duration, run func() error) error 
 		return err
 	case <-late:
 		return fmt.Errorf("%w: shutdown-timeout is %v", errNotStopped, timeout)
+	}
+}
+
+// boundHeap has the collector work harder before the heap passes limit, in
+// bytes, unless GOMEMLIMIT says otherwise. Without it the heap grows to twice
+// what is in use.
+func boundHeap(limit int64) {
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(limit)
 	}
 }
