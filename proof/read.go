@@ -52,6 +52,8 @@ func (v *verifier) getOnce(ctx context.Context, o archive.Object) ([]byte, *prob
 		return nil, &problem{FaultMissing, "is listed, but there is no such object"}, nil
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, &problem{FaultUnreadable, fmt.Sprintf("is listed with %d bytes, but ends before that", o.Size)}, nil
+	case errors.Is(err, archive.ErrDamaged):
+		return nil, &problem{FaultUnreadable, "the store itself finds it damaged: " + err.Error()}, nil
 	case err != nil:
 		return nil, nil, fmt.Errorf("read %s: %w", o.Key, err)
 	case int64(len(body)) != o.Size:

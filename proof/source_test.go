@@ -108,6 +108,7 @@ func TestAnObjectThatComesLateIsNoFault(t *testing.T) {
 	}{
 		{"not found", func([]byte) ([]byte, error) { return nil, archive.ErrNotFound }, proof.FaultMissing},
 		{"cut by the connection", func(b []byte) ([]byte, error) { return nil, fmt.Errorf("read: %w", io.ErrUnexpectedEOF) }, proof.FaultUnreadable},
+		{"damaged on the way", func([]byte) ([]byte, error) { return nil, fmt.Errorf("checksum: %w", archive.ErrDamaged) }, proof.FaultUnreadable},
 		{"short", func(b []byte) ([]byte, error) { return b[:len(b)-1], nil }, proof.FaultHash},
 	} {
 		for times, exit := range map[int]int{1: 0, 2: 1} {

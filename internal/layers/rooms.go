@@ -80,7 +80,7 @@ var Rooms = []Room{
 		Folder: "pipeline", Never: talking,
 		Imports:     []string{"audit", "chain", "parquet", "archive", "redact"},
 		Drivers:     slices.Concat(kafka, []string{ulid, sync}),
-		TestDrivers: []string{kfake},
+		TestDrivers: []string{kfake, parquetGo}, // whose decoders must not go from bubble to bubble
 		TestImports: []string{"proof", "archive/archivetest", "internal/workload"},
 	},
 	{
