@@ -223,9 +223,23 @@ func TestOffered(t *testing.T) {
 	in.Args = nil
 	_, err = config.Load(all, offered, in)
 	checkFault(t, err, "bucket: not set: give --bucket (or LEDGERLAKE_BUCKET, or bucket in the file), s3://bucket/prefix?setting=value")
-	in.Args = []string{"--help", "--nonsense"}
-	if _, err = config.Load(all, offered, in); !errors.Is(err, config.ErrHelp) {
-		t.Errorf("--help: error %v, want ErrHelp", err)
+}
+
+// Who asks for help gets the caller's, and none that is written behind its back.
+func TestAskingForHelp(t *testing.T) {
+	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func(was *os.File) { os.Stderr = was; _ = stderr.Close() }(os.Stderr)
+	os.Stderr = stderr
+	for _, args := range [][]string{{"--help"}, {"-h"}, {"--help", "--nonsense"}} {
+		if _, _, err := load(t, args, nil, ""); !errors.Is(err, config.ErrHelp) {
+			t.Errorf("%v: error %v, want ErrHelp", args, err)
+		}
+	}
+	if wrote, err := os.ReadFile(stderr.Name()); err != nil || len(wrote) > 0 {
+		t.Errorf("wrote %q to stderr, error %v", wrote, err)
 	}
 }
 

@@ -36,7 +36,7 @@ func (f *flagText) Type() string { return f.kind }
 // flagSet has a flag for each setting that may have one, and for --config.
 func (l *loader) flagSet(offered []Setting) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags.SortFlags = false
+	flags.Usage = func() {} // pflag would write one of its own to stderr
 	flags.String(FileFlag, "", "")
 	for _, s := range WithSecretFiles(offered) {
 		if s.Value.secret {
