@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	pq "github.com/parquet-go/parquet-go"
 
@@ -128,6 +129,22 @@ func TestParquetGoForgetsNamesAtReset(t *testing.T) {
 	}
 }
 
+// An Encoder keeps no row alive: a batch may be most of a process's memory.
+func TestEncoderForgetsRows(t *testing.T) {
+	e, rows := NewEncoder(), turnRows(40)
+	slot := &rows[39].Slots[audit.SlotDecision][0]
+	first := weak.Make(slot)
+	if _, err := e.Encode(rows, nil); err != nil {
+		t.Fatal(err)
+	}
+	rows, slot = nil, nil
+	runtime.GC()
+	if first.Value() != nil {
+		t.Error("a slot is still held")
+	}
+	runtime.KeepAlive(e)
+}
+
 // Large values and many rows: row groups end at 32 MiB, pages at some 64 KiB,
 // and a value may be larger than either.
 func TestLargeObjects(t *testing.T) {
@@ -186,6 +203,9 @@ func TestGroupLength(t *testing.T) {
 // Allocations are counted, for they are paid for with every row. Of an object of
 // 32 rows nearly all are parquet-go's, a dozen for each column.
 func TestEncodeAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
 	for _, c := range []struct {
 		rows int
 		most float64 // allocations a row

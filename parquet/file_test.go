@@ -3,6 +3,7 @@ package parquet
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -23,6 +24,9 @@ func TestTailMetadata(t *testing.T) {
 	short := new(ShortTailError)
 	if !errors.As(err, &short) || short.Need > size || short.Need < 2200 {
 		t.Fatalf("%v, want a ShortTailError", err)
+	}
+	if want := fmt.Sprintf("the footer needs the last %d bytes of the object", short.Need); err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 	for _, n := range []int64{short.Need, short.Need + 1, size} {
 		got, rows, err := TailMetadata(object[size-n:], size)
@@ -79,20 +83,23 @@ func TestTailMetadataRefuses(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	object := encode(t, turnRows(300), []byte("{}"))
 	for name, change := range map[string]func(m *format.FileMetaData){
-		"more rows than groups have":        func(m *format.FileMetaData) { m.NumRows++ },
-		"fewer rows than none":              func(m *format.FileMetaData) { m.NumRows, m.RowGroups[0].NumRows = -1, -1 },
-		"rows beyond all numbers":           func(m *format.FileMetaData) { m.RowGroups[0].NumRows = math.MaxInt64; m.NumRows = math.MaxInt64 },
-		"a group with a chunk too few":      func(m *format.FileMetaData) { m.RowGroups[0].Columns = m.RowGroups[0].Columns[1:] },
-		"chunks in another order":           func(m *format.FileMetaData) { c := m.RowGroups[0].Columns; c[0], c[1] = c[1], c[0] },
-		"a chunk before the object":         func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.DataPageOffset = 0 },
-		"a chunk at a negative place":       func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.DataPageOffset = -8 },
-		"a chunk beyond the object":         func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.DataPageOffset = 1 << 40 },
-		"a chunk that ends beyond it":       func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.TotalCompressedSize = math.MaxInt64 },
-		"a chunk of negative size":          func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.TotalCompressedSize = -1 },
-		"a chunk of another type":           func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.Type = format.Int64 },
-		"a value too few":                   func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.NumValues-- },
-		"negative values":                   func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.NumValues = -1 },
-		"a column twice":                    func(m *format.FileMetaData) { m.Schema[2].Name = "tenant_id" },
+		"more rows than groups have":   func(m *format.FileMetaData) { m.NumRows++ },
+		"fewer rows than none":         func(m *format.FileMetaData) { m.NumRows, m.RowGroups[0].NumRows = -1, -1 },
+		"rows beyond all numbers":      func(m *format.FileMetaData) { m.RowGroups[0].NumRows = math.MaxInt64; m.NumRows = math.MaxInt64 },
+		"a group with a chunk too few": func(m *format.FileMetaData) { m.RowGroups[0].Columns = m.RowGroups[0].Columns[1:] },
+		"chunks in another order":      func(m *format.FileMetaData) { c := m.RowGroups[0].Columns; c[0], c[1] = c[1], c[0] },
+		"a chunk before the object":    func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.DataPageOffset = 0 },
+		"a chunk at a negative place":  func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.DataPageOffset = -8 },
+		"a chunk beyond the object":    func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.DataPageOffset = 1 << 40 },
+		"a chunk that ends beyond it":  func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.TotalCompressedSize = math.MaxInt64 },
+		"a chunk of negative size":     func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.TotalCompressedSize = -1 },
+		"a chunk of another type":      func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.Type = format.Int64 },
+		"a value too few":              func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.NumValues-- },
+		"negative values":              func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.NumValues = -1 },
+		"a column twice": func(m *format.FileMetaData) {
+			m.Schema[2].Name = "tenant_id"
+			m.RowGroups[0].Columns[1].MetaData.PathInSchema[0] = "tenant_id"
+		},
 		"a required column by another name": func(m *format.FileMetaData) { m.Schema[1].Name = "tenant" },
 		"no schema":                         func(m *format.FileMetaData) { m.Schema = nil },
 		"a root that is a column":           func(m *format.FileMetaData) { m.Schema = m.Schema[1:] },
@@ -171,6 +178,9 @@ func TestRowsRefusesValues(t *testing.T) {
 		"a slot that is not UTF-8":     {"ext", value("\xff", 0, 1), "not UTF-8"},
 		"an element that is not UTF-8": {"fallback_chain", value("\xff", 0, 3), "not UTF-8"},
 		"a null in a list":             {"fallback_chain", null(2), "null in a list"},
+		"a list more than rows": {
+			"fallback_chain", append(value("a", 0, 3), value("b", 0, 3)...), "more values than rows",
+		},
 	} {
 		object := foreignValues(t, turnRows(1), formatGroup(), map[string][]pq.Value{c.column: c.values}, sealing()...)
 		f, err := Open(object)
@@ -179,6 +189,21 @@ func TestRowsRefusesValues(t *testing.T) {
 		}
 		if err := lastError(f); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "column "+c.column) || !strings.Contains(err.Error(), c.words) {
 			t.Errorf("%s: %v, want %s: %s", name, err, c.column, c.words)
+		}
+	}
+}
+
+// A column that must have a value may be stored as one that need not.
+func TestRowsRefusesNulls(t *testing.T) {
+	for _, name := range []string{"tenant_id", "archived_at", "row_hash"} {
+		node := pq.Optional(columns[columnByName[name]].kind.node())
+		null := map[string][]pq.Value{name: {pq.Value{}.Level(0, 0, 0)}}
+		f, err := Open(foreignValues(t, turnRows(1), with(name, node), null, sealing()...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lastError(f); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "null in a required column") {
+			t.Errorf("%s: %v, want a null in a required column", name, err)
 		}
 	}
 }

@@ -24,13 +24,13 @@ func (c *column) unbounded() bool { return c.sealed || c.kind == kindList }
 //
 // parquet-go writes a column index for every column. Where it was told to skip
 // the bounds there stand empty ones, and to a reader that means that no value
-// of the page is greater than "".
+// of the page is greater than "": Spark 4.1 answers no row to user_id = 'x'. An
+// index that is not there is not trusted.
 func seal(object []byte, meta *format.FileMetaData, metadata []byte) ([]byte, error) {
 	sealed := make([]byte, 0, len(object)+len(metadata))
 	sealed = append(sealed, object[:pagesEnd(object, meta)]...)
 	sealed = moveIndexes(sealed, object, meta)
 	slim(meta)
-	meta.KeyValueMetadata = nil
 	if metadata != nil {
 		meta.KeyValueMetadata = []format.KeyValue{{Key: metadataKey, Value: string(metadata)}}
 	}

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
@@ -52,6 +56,7 @@ func TestLayoutOfColumns(t *testing.T) {
 		"one text for a list":        {with("fallback_chain", text), "another type"},
 		"repeated for a list":        {with("fallback_chain", pq.Repeated(pq.String())), "another type"},
 		"a required list":            {with("fallback_chain", pq.List(pq.Optional(pq.String()))), "levels"},
+		"three levels, and no list":  {with("fallback_chain", pq.Optional(pq.Group{"list": pq.Repeated(pq.Group{"element": text})})), "not a list"},
 		"a list of binary":           {with("fallback_chain", pq.Optional(pq.List(pq.Leaf(pq.ByteArrayType)))), "logical type"},
 	} {
 		t.Run(name, func(t *testing.T) { refuses(t, foreign(t, nil, c.group), c.words) })
@@ -133,10 +138,11 @@ func reFooter(t testing.TB, before []byte, meta *format.FileMetaData) []byte {
 
 // What lies between the parts, or in two of them, nobody has looked at.
 func TestLayoutTiles(t *testing.T) {
-	object := encode(t, turnRows(3000), []byte("{}"))
+	object := encode(t, turnRows(10_000), []byte("{}")) // seq has two pages, partition one
 	if err := CheckLayout(object); err != nil {
 		t.Fatal(err)
 	}
+	partition, seq := columnByName["partition"], columnByName["seq"]
 	for name, c := range map[string]struct {
 		change func(meta *format.FileMetaData, before []byte) []byte
 		words  string
@@ -173,11 +179,39 @@ func TestLayoutTiles(t *testing.T) {
 			c.DictionaryPageOffset = 0
 			return b
 		}, "was to follow"},
-		"an index of other pages": {func(m *format.FileMetaData, b []byte) []byte {
+		"an offset index of more pages": {func(m *format.FileMetaData, b []byte) []byte {
 			all := m.RowGroups[0].Columns
-			all[2].OffsetIndexOffset, all[2].OffsetIndexLength = all[3].OffsetIndexOffset, all[3].OffsetIndexLength
+			all[partition].OffsetIndexOffset, all[partition].OffsetIndexLength = all[seq].OffsetIndexOffset, all[seq].OffsetIndexLength
 			return b
-		}, "offset index"},
+		}, "offset index of 2 pages, there are 1"},
+		"an offset index of fewer": {func(m *format.FileMetaData, b []byte) []byte {
+			all := m.RowGroups[0].Columns
+			all[seq].OffsetIndexOffset, all[seq].OffsetIndexLength = all[partition].OffsetIndexOffset, all[partition].OffsetIndexLength
+			return b
+		}, "offset index of 1 pages, there are 2"},
+		"an offset index of other pages": {func(m *format.FileMetaData, b []byte) []byte {
+			all := m.RowGroups[0].Columns
+			all[seq].OffsetIndexOffset, all[seq].OffsetIndexLength = all[seq+1].OffsetIndexOffset, all[seq+1].OffsetIndexLength
+			return b
+		}, "offset index has page 0"},
+		"a column index of more pages": {func(m *format.FileMetaData, b []byte) []byte {
+			all := m.RowGroups[0].Columns
+			all[partition].ColumnIndexOffset, all[partition].ColumnIndexLength = all[seq].ColumnIndexOffset, all[seq].ColumnIndexLength
+			return b
+		}, "column index of 2 pages, there are 1"},
+		"a column index that is none": {func(m *format.FileMetaData, b []byte) []byte {
+			m.RowGroups[0].Columns[seq].ColumnIndexLength--
+			return b
+		}, "column index: thrift"},
+		"a column index beyond the end": {func(m *format.FileMetaData, b []byte) []byte {
+			m.RowGroups[0].Columns[seq].ColumnIndexOffset = 1 << 40
+			return b
+		}, "column index: thrift"},
+		"a dictionary in the middle": {func(m *format.FileMetaData, b []byte) []byte {
+			all := m.RowGroups[0].Columns
+			all[0].MetaData.TotalCompressedSize += all[1].MetaData.TotalCompressedSize
+			return b
+		}, "dictionary that is not the first page"},
 		"key-values in a chunk": {func(m *format.FileMetaData, b []byte) []byte {
 			m.RowGroups[0].Columns[5].MetaData.KeyValueMetadata = []format.KeyValue{{Key: "ledgerlake"}}
 			return b
@@ -210,7 +244,7 @@ func TestLayoutTiles(t *testing.T) {
 			m.RowGroups[0].NumRows--
 			m.NumRows--
 			return b
-		}, "values in 2999 rows"},
+		}, "values in 9999 rows"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			meta, before := footerOf(t, object)
@@ -218,6 +252,93 @@ func TestLayoutTiles(t *testing.T) {
 			refuses(t, reFooter(t, before, meta), c.words)
 		})
 	}
+}
+
+// A bloom filter has the size that the footer says.
+func TestLayoutOfBloomFilters(t *testing.T) {
+	object := foreign(t, turnRows(50), formatGroup(), append(sealing(), pq.BloomFilters(pq.SplitBlockFilter(10, "turn_id")))...)
+	for _, more := range []int32{-1, 1} {
+		meta, before := footerOf(t, object)
+		for j := range meta.RowGroups[0].Columns {
+			if c := &meta.RowGroups[0].Columns[j].MetaData; c.BloomFilterOffset != 0 {
+				c.BloomFilterLength += more
+			}
+		}
+		refuses(t, reFooter(t, before, meta), "bloom filter of")
+	}
+}
+
+// Page headers are what a reader allocates by, and where something could hide.
+func TestLayoutOfPageHeaders(t *testing.T) {
+	rows := turnRows(300)
+	for i := range rows {
+		rows[i].RepeatOf = audit.I64(int64(i)) // the last column: with 256 bytes and more, a frame says its size
+	}
+	object := encode(t, rows, nil)
+	if err := CheckLayout(rePage(t, object, func(*format.PageHeader) {}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*format.PageHeader)
+		extra  []byte
+		words  string
+	}{
+		"a field that nobody knows":     {extra: []byte{0x88, 4, 'h', 'i', 'd', 'e'}, words: "unknown field"},
+		"another size than the frame's": {change: func(h *format.PageHeader) { h.UncompressedPageSize++ }, words: "in a frame of"},
+		"a size beyond all":             {change: func(h *format.PageHeader) { h.UncompressedPageSize = math.MaxInt32 }, words: "page of 300 values in 2147483647 bytes"},
+		"a negative size":               {change: func(h *format.PageHeader) { h.UncompressedPageSize = -1 }, words: "in -1 bytes"},
+		"values beyond all":             {change: func(h *format.PageHeader) { h.DataPageHeader.V.NumValues = math.MaxInt32 }, words: "page of 2147483647 values"},
+		"negative values":               {change: func(h *format.PageHeader) { h.DataPageHeader.V.NumValues = -3 }, words: "page of -3 values"},
+		"fewer values":                  {change: func(h *format.PageHeader) { h.DataPageHeader.V.NumValues-- }, words: "299 values in pages, 300 in the footer"},
+		"a body beyond the chunk":       {change: func(h *format.PageHeader) { h.CompressedPageSize += 9 }, words: "page of"},
+		"a negative body":               {change: func(h *format.PageHeader) { h.CompressedPageSize = -1 }, words: "page of -1 bytes"},
+		"an index page":                 {change: func(h *format.PageHeader) { h.Type = format.IndexPage }, words: "page of kind INDEX_PAGE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := rePage(t, object, c.change, c.extra)
+			refuses(t, changed, c.words)
+			f, err := Open(changed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lastError(f); c.extra == nil && !errors.Is(err, ErrMalformed) {
+				t.Errorf("Rows: %v, want ErrMalformed", err)
+			}
+		})
+	}
+}
+
+// rePage changes the header of the last page of an object, and puts extra bytes
+// behind its last field. All that follows moves, but for what the chunk's own
+// offset index says of the page.
+func rePage(t *testing.T, object []byte, change func(*format.PageHeader), extra []byte) []byte {
+	t.Helper()
+	meta, before := footerOf(t, object)
+	all := meta.RowGroups[0].Columns
+	c := &all[len(all)-1].MetaData
+	r := thrift.CompactProtocol{}
+	reader := r.NewReaderFromBytes(before[c.DataPageOffset:])
+	var h format.PageHeader
+	if err := thrift.NewDecoder(reader).Decode(&h); err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(&h)
+	}
+	header, err := thrift.Marshal(&r, &h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header = slices.Concat(header[:len(header)-1], extra, []byte{thriftStop})
+	more := int64(len(header) - reader.BytesRead())
+	c.TotalCompressedSize += more
+	for j := range all {
+		if all[j].ColumnIndexOffset != 0 {
+			all[j].ColumnIndexOffset += more
+		}
+		all[j].OffsetIndexOffset += more
+	}
+	return reFooter(t, slices.Concat(before[:c.DataPageOffset], header, before[c.DataPageOffset+int64(reader.BytesRead()):]), meta)
 }
 
 // chunkPageEnd returns where the first data page of a chunk ends.
@@ -286,7 +407,7 @@ func TestLayoutLeavesAChoice(t *testing.T) {
 func largeRows() []chain.Row {
 	rows := turnRows(5)
 	for i := range rows {
-		rows[i].Slots[13] = bytes.Repeat([]byte("x"), maxGroupBytes/2)
+		rows[i].Slots[audit.SlotContext] = bytes.Repeat([]byte("x"), maxGroupBytes/2)
 	}
 	return rows
 }

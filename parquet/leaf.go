@@ -40,7 +40,7 @@ type leafWalk struct {
 }
 
 func (w *leafWalk) children(n int32, around []format.SchemaElement) error {
-	if n < 0 || int(n) > len(w.rest) || len(around) > maxThriftDepth {
+	if n < 0 || len(around) > maxThriftDepth {
 		return fmt.Errorf("schema group of %d columns, %d deep", n, len(around))
 	}
 	for ; n > 0; n-- {
