@@ -43,6 +43,7 @@ const secret = "SECRET-4711"
 type stage struct {
 	*testing.T
 	kafka  *kfake.Cluster
+	addrs  []string // its brokers
 	client *kgo.Client
 	store  *faults3.Server
 	group  oracle.Group
@@ -63,7 +64,7 @@ func newStage(t *testing.T, o faults3.Options, topics ...string) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(kafka.Close)
-	s := &stage{T: t, kafka: kafka, store: faults3.Start(o), dir: t.TempDir(), env: parts.Credentials()}
+	s := &stage{T: t, kafka: kafka, addrs: kafka.ListenAddrs(), store: faults3.Start(o), dir: t.TempDir(), env: parts.Credentials()}
 	t.Cleanup(s.store.Close)
 	if o.TLS {
 		s.env = append(s.env, "AWS_CA_BUNDLE="+s.file("ca.pem", s.store.CA()))
@@ -79,7 +80,7 @@ func newStage(t *testing.T, o faults3.Options, topics ...string) *stage {
 func (s *stage) newClient(opts ...kgo.Opt) *kgo.Client {
 	s.Helper()
 	client, err := kgo.NewClient(append([]kgo.Opt{
-		kgo.SeedBrokers(s.kafka.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.SeedBrokers(s.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchMaxBytes(32 << 20), kgo.BrokerMaxWriteBytes(64 << 20), kgo.MetadataMinAge(50 * time.Millisecond),
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
 	}, opts...)...)
@@ -132,7 +133,7 @@ func (s *stage) start(args ...string) {
 	s.runs++
 	log := filepath.Join(s.dir, fmt.Sprintf("ingest-%d.log", s.runs))
 	args = append([]string{
-		"run", "--brokers", strings.Join(s.kafka.ListenAddrs(), ","), "--topics", strings.Join(s.topics, ","),
+		"run", "--brokers", strings.Join(s.addrs, ","), "--topics", strings.Join(s.topics, ","),
 		"--bucket", s.bucket(), "--log-level", "debug",
 	}, args...)
 	var err error
