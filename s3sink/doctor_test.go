@@ -1,6 +1,7 @@
 package s3sink
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -409,6 +410,75 @@ func TestInspectWritesNothing(t *testing.T) {
 	want := map[string]int64{"ListObjectsV2": 1, "GetObjectLockConfiguration": 1, "GetBucketVersioning": 1}
 	if got := b.Requests(); !maps.Equal(got, want) {
 		t.Errorf("requests = %v, want %v", got, want)
+	}
+}
+
+// A store that is down gets no verdict, at whatever point it goes down, so
+// that ingest waits for it instead of refusing it.
+func TestAStoreThatIsDownGetsNoVerdict(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		for after := range 8 {
+			s := newStore(t)
+			s.objects[archive.RootKey] = []byte(root)
+			var n atomic.Int64
+			s.hook = func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+				if n.Add(1) <= int64(after) || n.Load() > 100 {
+					return false
+				}
+				answer(w, 503, "SlowDown")
+				return true
+			}
+			findings, err := Doctor(t.Context(), s.open(t, "", func(o *Options) { o.Attempts = 1 }), full)
+			if !full && after >= 7 {
+				continue // it was done by then
+			}
+			if err == nil || errors.Is(err, ErrUnsafe) || Verdict(findings) != nil {
+				t.Errorf("full=%v, down after %d requests: %v; found %+v, want an error and no failure", full, after, err, findings)
+			}
+		}
+	}
+}
+
+// A caller that stops in the middle leaves no probe behind.
+func TestDoctorCleansUpAfterACancelledCaller(t *testing.T) {
+	s := newStore(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.hook = func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
+		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/bucket/probe/") {
+			cancel()
+		}
+		return false
+	}
+	_, err := Doctor(ctx, s.open(t, ""), true)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Doctor = %v, want context.Canceled", err)
+	}
+	s.holdsOnly(t, nil)
+}
+
+// In a versioned bucket a probe is gone when all of its versions and its
+// delete marker are. A store says that it keeps versions when it is asked, or
+// when it deletes; either is enough.
+func TestDoctorDeletesVersions(t *testing.T) {
+	for _, saysWhen := range []string{"asked", "deleting"} {
+		t.Run(saysWhen, func(t *testing.T) {
+			s := newStore(t)
+			left := map[string]bool{} // "key?version"
+			s.hook = func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return serveVersions(w, r, left, saysWhen)
+			}
+			findings, err := Doctor(t.Context(), s.open(t, "p"), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkFindings(t, findings, nil, true)
+			if len(left) != 0 {
+				t.Errorf("versions stay: %v", left)
+			}
+			s.holdsOnly(t, nil)
+		})
 	}
 }
 
