@@ -61,11 +61,19 @@ func examine(ctx context.Context, log *zap.Logger, p *pipeline.Settings, bucket 
 	if err := consult(ctx, log, func() ([]s3sink.Finding, error) { return s3sink.Inspect(ctx, bucket) }); err != nil {
 		return err
 	}
+	probe := func() error {
+		return consult(ctx, log, func() ([]s3sink.Finding, error) { return s3sink.Doctor(ctx, bucket, false) })
+	}
 	err := untilAnswered(ctx, log, func() (err error) { p.Root, err = pipeline.OpenArchive(ctx, *p); return err })
 	if err != nil {
+		// Where the store refused the write, the doctor may know why, and what
+		// to set.
+		if why := probe(); errors.Is(why, s3sink.ErrUnsafe) {
+			return why
+		}
 		return fmt.Errorf("bucket: %w", err)
 	}
-	return consult(ctx, log, func() ([]s3sink.Finding, error) { return s3sink.Doctor(ctx, bucket, false) })
+	return probe()
 }
 
 // consult logs the warnings among findings, and returns what refuses the store.

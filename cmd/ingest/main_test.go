@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -133,6 +135,31 @@ func TestStoreThatRefuses(t *testing.T) {
 		if code != exitFailure || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "unsafe store: list: ") || strings.Contains(stderr, "hunter2") {
 			t.Errorf("%s: exit %d, stderr %q", args[0], code, stderr)
 		}
+	}
+}
+
+// Where a store refuses the first write, which makes the archive, ingest says
+// what the doctor finds: here, which checksum the store would take.
+func TestStoreThatRefusesChecksums(t *testing.T) {
+	answer := func(w http.ResponseWriter, status int, code string) {
+		w.WriteHeader(status)
+		_, _ = fmt.Fprintf(w, `<Error><Code>%s</Code></Error>`, code)
+	}
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPut && r.Header.Get("X-Amz-Checksum-Crc32") != "":
+			answer(w, http.StatusBadRequest, "InvalidArgument")
+		case r.Method == http.MethodGet && r.URL.Query().Has("list-type"):
+			_, _ = io.WriteString(w, `<ListBucketResult/>`)
+		case r.Method == http.MethodGet:
+			answer(w, http.StatusNotFound, "NoSuchKey")
+		}
+	}))
+	defer store.Close()
+	keys := []string{"LEDGERLAKE_S3_ACCESS_KEY=id", "LEDGERLAKE_S3_SECRET_KEY=x"}
+	_, stderr, code := call(t, keys, "run", "--topics", "t", "--bucket", "s3://bucket?endpoint="+store.URL)
+	if code != exitFailure || !strings.Contains(stderr, "unsafe store: checksum: the store refuses uploads with checksum=crc32") {
+		t.Errorf("exit %d, stderr %q", code, stderr)
 	}
 }
 
