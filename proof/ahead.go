@@ -70,7 +70,8 @@ type result[R any] struct {
 // it in, and yields the results in the order of the items. The first error ends
 // the sequence. When it returns, nothing that it started still runs.
 func ahead[T, R any](ctx context.Context, in iter.Seq2[T, error], enter func(context.Context, T) error,
-	do func(context.Context, T) (R, error)) iter.Seq2[R, error] {
+	do func(context.Context, T) (R, error),
+) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup
@@ -93,7 +94,8 @@ func ahead[T, R any](ctx context.Context, in iter.Seq2[T, error], enter func(con
 // startAll starts do for one item after the other and queues its future.
 // Every future that is queued gets a result.
 func startAll[T, R any](ctx context.Context, wg *sync.WaitGroup, in iter.Seq2[T, error], enter func(context.Context, T) error,
-	do func(context.Context, T) (R, error), queue chan<- future[R]) {
+	do func(context.Context, T) (R, error), queue chan<- future[R],
+) {
 	for item, err := range in {
 		f := make(future[R], 1)
 		if err == nil {

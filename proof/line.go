@@ -252,8 +252,10 @@ func (j *joiner) follow(m *archive.Segment, key string) {
 	case j.rep.Segments+j.rep.Voided == 1 || j.counts == anchorCounts{}:
 		j.rep.FirstOffset, j.counts.FirstOffset = m.FirstOffset, m.FirstOffset
 	case j.offsets && m.FirstOffset != last, m.FirstOffset < last:
-		j.fault(Fault{Kind: FaultCoverage, Key: key, Ordinal: m.Ordinal, Offset: &m.FirstOffset,
-			Text: fmt.Sprintf("the segment begins at offset %d, those before it end at %d", m.FirstOffset, last)})
+		j.fault(Fault{
+			Kind: FaultCoverage, Key: key, Ordinal: m.Ordinal, Offset: &m.FirstOffset,
+			Text: fmt.Sprintf("the segment begins at offset %d, those before it end at %d", m.FirstOffset, last),
+		})
 	}
 	j.offsets = true
 	j.rep.NextOffset = m.NextOffset
@@ -286,8 +288,10 @@ func (j *joiner) duplicates(m *archive.Segment, key string) {
 		if here[d.Tenant] || st != nil && d.Seq < st.Size || j.breaks > 0 && (st == nil || st.breaks < j.breaks) {
 			continue
 		}
-		j.fault(Fault{Kind: FaultDuplicate, Key: key, Ordinal: m.Ordinal, Tenant: d.Tenant, Seq: &d.Seq, Offset: &d.Offset,
-			Text: fmt.Sprintf("the duplicate repeats seq %d, which the log does not have", d.Seq)})
+		j.fault(Fault{
+			Kind: FaultDuplicate, Key: key, Ordinal: m.Ordinal, Tenant: d.Tenant, Seq: &d.Seq, Offset: &d.Offset,
+			Text: fmt.Sprintf("the duplicate repeats seq %d, which the log does not have", d.Seq),
+		})
 	}
 }
 
@@ -300,8 +304,10 @@ func (j *joiner) resets(d *digest, key string) {
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(j.voidedLogs)) {
 		if j.v.wants(tenant) {
-			j.fault(Fault{Kind: FaultReset, Key: key, Ordinal: d.meta.Ordinal, Tenant: tenant,
-				Text: "segments with rows of the log were declared void, and no chain-reset row says so"})
+			j.fault(Fault{
+				Kind: FaultReset, Key: key, Ordinal: d.meta.Ordinal, Tenant: tenant,
+				Text: "segments with rows of the log were declared void, and no chain-reset row says so",
+			})
 		}
 	}
 	j.voidedLogs = nil

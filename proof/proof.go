@@ -100,8 +100,10 @@ func Verify(ctx context.Context, src archive.Source, o Options) (*Report, error)
 		return nil, ErrNoArchive
 	}
 	v.total = s.todo()
-	r := &Report{Tier: TierT0, Tenant: o.Tenant, Objects: s.objects, Lines: []*LineReport{}, Faults: []Fault{},
-		Strays: append([]string{}, s.strays.list...), StrayCount: s.strays.total}
+	r := &Report{
+		Tier: TierT0, Tenant: o.Tenant, Objects: s.objects, Lines: []*LineReport{}, Faults: []Fault{},
+		Strays: append([]string{}, s.strays.list...), StrayCount: s.strays.total,
+	}
 	if err := v.readRoot(ctx, s, r); err != nil {
 		return nil, err
 	}
