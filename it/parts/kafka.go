@@ -69,6 +69,7 @@ func StartKafka(dir string) (*Kafka, error) {
 func (k *Kafka) format() error {
 	var id [16]byte
 	rand.Read(id[:])
+	id[0] &= 0x7f // in base64 no leading "-", which would read as a flag
 	cluster := base64.RawURLEncoding.EncodeToString(id[:])
 	cmd := exec.Command("java", "-XX:TieredStopAtLevel=1", "-cp", kafkaJars(), "kafka.tools.StorageTool",
 		"format", "--standalone", "-t", cluster, "-c", k.properties())
