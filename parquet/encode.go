@@ -115,10 +115,10 @@ func (e *Encoder) encode(rows []*chain.Row, metadata []byte) ([]byte, error) {
 	return seal(e.object.Bytes(), e.writer.File().Metadata(), metadata)
 }
 
-// release lets go of the rows, of what has grown large, and after an error of
-// the writer, which was left in the middle of an object.
+// release lets go of what has grown large, and after an error of the writer,
+// which was left in the middle of an object. Rows are let go of by themselves:
+// of them e.values has the numbers of the last column, and writers have copies.
 func (e *Encoder) release(err error) {
-	clear(e.values[:cap(e.values)])
 	size := e.object.Cap()
 	if size > largeObject {
 		e.object = bytes.Buffer{}

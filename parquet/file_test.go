@@ -97,8 +97,9 @@ func TestOpenRefuses(t *testing.T) {
 		"a value too few":              func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.NumValues-- },
 		"negative values":              func(m *format.FileMetaData) { m.RowGroups[0].Columns[9].MetaData.NumValues = -1 },
 		"a column twice": func(m *format.FileMetaData) {
-			m.Schema[2].Name = "tenant_id"
-			m.RowGroups[0].Columns[1].MetaData.PathInSchema[0] = "tenant_id"
+			turn := columnByName["turn_id"]
+			m.Schema[1+turn].Name = "session_id"
+			m.RowGroups[0].Columns[turn].MetaData.PathInSchema[0] = "session_id"
 		},
 		"a required column by another name": func(m *format.FileMetaData) { m.Schema[1].Name = "tenant" },
 		"no schema":                         func(m *format.FileMetaData) { m.Schema = nil },
