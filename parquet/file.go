@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -32,7 +33,7 @@ type File struct {
 func Open(object []byte) (f *File, err error) {
 	defer boundary(&err)
 	if len(object) < len(magic) || string(object[:len(magic)]) != magic {
-		return nil, fmt.Errorf("no magic at the start")
+		return nil, errors.New("no magic at the start")
 	}
 	raw, err := splitFooter(object, int64(len(object)))
 	if err != nil {
@@ -122,7 +123,7 @@ func (l *leaf) checkChunk(chunk *format.ColumnChunk, rows, end int64) error {
 	start := chunkStart(c)
 	switch {
 	case chunk.FilePath != "" || chunk.CryptoMetadata.Value != nil || chunk.EncryptedColumnMetadata != nil:
-		return fmt.Errorf("pages are elsewhere or encrypted")
+		return errors.New("pages are elsewhere or encrypted")
 	case !slices.Equal(c.PathInSchema, l.names):
 		return fmt.Errorf("chunk of %q", c.PathInSchema)
 	case c.Type != l.node.Type.V:

@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -24,7 +25,7 @@ func splitFooter(tail []byte, size int64) ([]byte, error) {
 	}
 	trailer := tail[len(tail)-trailerSize:]
 	if string(trailer[4:]) != magic {
-		return nil, fmt.Errorf("no magic at the end")
+		return nil, errors.New("no magic at the end")
 	}
 	need := int64(binary.LittleEndian.Uint32(trailer)) + trailerSize
 	if need+int64(len(magic)) > size {

@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -20,8 +21,9 @@ import (
 //   - sealed columns have no bounds, in footer, page header or column index, no
 //     distinct count and no dictionary. How many nulls or bytes there are may
 //     stand anywhere: that tells no value;
-//   - text is PLAIN or in a dictionary, data pages are of version 1, and bloom
-//     filters are on text alone, and not on slots, residual and redaction;
+//   - text is PLAIN or in a dictionary, data pages are of version 1 and zstd or
+//     not compressed, and bloom filters are on text alone, and not on slots,
+//     residual and redaction;
 //   - offset indexes list exactly the data pages that are there.
 //
 // It decodes no page, and allocates no more than some multiple of the footer's
@@ -93,7 +95,7 @@ func (l *leaf) checkList() error {
 	case group.RepetitionType.V != format.Optional || list.RepetitionType.V != format.Repeated || l.node.RepetitionType.V == format.Repeated:
 		return fmt.Errorf("levels %v, %v, %v", group.RepetitionType.V, list.RepetitionType.V, l.node.RepetitionType.V)
 	case !named || list.LogicalType.Value != nil:
-		return fmt.Errorf("not a list")
+		return errors.New("not a list")
 	}
 	return checkLogical(&l.node, kindText)
 }
@@ -196,9 +198,9 @@ func (c *chunkCheck) check(rows int64) error {
 	s := &meta.Statistics
 	switch {
 	case len(meta.KeyValueMetadata) > 0:
-		return fmt.Errorf("key-values of its own")
+		return errors.New("key-values of its own")
 	case c.column.sealed && (s.Min != nil || s.Max != nil || s.MinValue != nil || s.MaxValue != nil || s.DistinctCount != 0):
-		return fmt.Errorf("statistics of a sealed column in the footer")
+		return errors.New("statistics of a sealed column in the footer")
 	}
 	c.t.add("chunk of "+c.column.name, chunkStart(meta), meta.TotalCompressedSize)
 	for _, check := range []func() error{c.checkPages, c.checkColumnIndex, func() error { return c.checkOffsetIndex(rows) }, c.checkBloom} {
@@ -228,7 +230,7 @@ func (c *chunkCheck) checkPages() error {
 		}
 	}
 	if w.unknown > 0 {
-		return fmt.Errorf("page header with an unknown field")
+		return errors.New("page header with an unknown field")
 	}
 	return checkPages(c.t.object, &c.chunk.MetaData)
 }
@@ -241,11 +243,11 @@ func (c *chunkCheck) checkPage(h *pageHeader, first bool) error {
 	text := c.column.kind == kindText || c.column.kind == kindList || c.column.kind == kindBinary
 	switch {
 	case h.kind == format.DictionaryPage && c.column.sealed:
-		return fmt.Errorf("dictionary of a sealed column")
+		return errors.New("dictionary of a sealed column")
 	case h.kind == format.DictionaryPage && !first:
-		return fmt.Errorf("dictionary that is not the first page")
+		return errors.New("dictionary that is not the first page")
 	case c.column.sealed && (h.stats.bounds || h.stats.distinct):
-		return fmt.Errorf("statistics of a sealed column in a page header")
+		return errors.New("statistics of a sealed column in a page header")
 	case text && !dict && h.encoding != format.Plain:
 		return fmt.Errorf("text in encoding %v", h.encoding)
 	}
@@ -267,7 +269,7 @@ func (c *chunkCheck) checkColumnIndex() error {
 	case x.pages != len(c.pages):
 		return fmt.Errorf("column index of %d pages, there are %d", x.pages, len(c.pages))
 	case c.column.sealed && x.bounds > 0:
-		return fmt.Errorf("bounds of a sealed column in the column index")
+		return errors.New("bounds of a sealed column in the column index")
 	}
 	return nil
 }
@@ -308,7 +310,7 @@ func (c *chunkCheck) checkBloom() error {
 		return nil
 	}
 	if !c.column.bloom {
-		return fmt.Errorf("bloom filter")
+		return errors.New("bloom filter")
 	}
 	rest := c.t.bytes(meta.BloomFilterOffset, int64(len(c.t.object))-meta.BloomFilterOffset)
 	size, err := bloomSize(rest)

@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -21,7 +22,7 @@ type leaf struct {
 // leaves returns the leaves of a schema in order.
 func leaves(schema []format.SchemaElement) ([]leaf, error) {
 	if len(schema) == 0 || schema[0].Type.Valid {
-		return nil, fmt.Errorf("schema without a root")
+		return nil, errors.New("schema without a root")
 	}
 	w := leafWalk{rest: schema[1:]}
 	if err := w.children(schema[0].NumChildren.V, nil); err != nil {
@@ -45,7 +46,7 @@ func (w *leafWalk) children(n int32, around []format.SchemaElement) error {
 	}
 	for ; n > 0; n-- {
 		if len(w.rest) == 0 {
-			return fmt.Errorf("schema ends early")
+			return errors.New("schema ends early")
 		}
 		node := w.rest[0]
 		w.rest = w.rest[1:]

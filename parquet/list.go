@@ -2,7 +2,6 @@ package parquet
 
 import (
 	"errors"
-	"fmt"
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go/format"
@@ -27,11 +26,11 @@ func (r *chunkReader) lists(rows []chain.Row) error {
 }
 
 func (r *chunkReader) nextList() ([]string, error) {
-	if more, err := r.more(); err != nil || !more {
-		return nil, errors.Join(err, fmt.Errorf("fewer values than rows"))
+	if err := r.need(); err != nil {
+		return nil, err
 	}
 	if r.reps[r.at] != 0 {
-		return nil, fmt.Errorf("list begins in the middle")
+		return nil, errors.New("list begins in the middle")
 	}
 	if def := r.defs[r.at]; def <= r.emptyLevel() {
 		r.at++
@@ -51,7 +50,7 @@ func (r *chunkReader) elements() (list []string, err error) {
 		case err != nil:
 			return nil, err
 		case !ok:
-			return nil, fmt.Errorf("null in a list")
+			return nil, errors.New("null in a list")
 		}
 		s := v.text[v.offsets[at]:v.offsets[at+1]]
 		if !utf8.ValidString(s) {

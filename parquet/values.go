@@ -90,7 +90,7 @@ func (r *chunkReader) fill(rows []chain.Row) error {
 func (r *chunkReader) done() error {
 	more, err := r.more()
 	if err == nil && more {
-		err = fmt.Errorf("more values than rows")
+		err = errors.New("more values than rows")
 	}
 	return err
 }
@@ -118,15 +118,24 @@ func (r *chunkReader) more() (bool, error) {
 	return true, nil
 }
 
+// need is more where there must be another value.
+func (r *chunkReader) need() error {
+	more, err := r.more()
+	if err == nil && !more {
+		err = errors.New("fewer values than rows")
+	}
+	return err
+}
+
 func (r *chunkReader) start(page pq.Page) {
 	r.page, r.at, r.n, r.present = page, 0, int(page.NumValues()), 0
-	r.defs, r.reps, r.index = page.DefinitionLevels(), page.RepetitionLevels(), nil
-	dict := page.Dictionary()
+	r.defs, r.reps = page.DefinitionLevels(), page.RepetitionLevels()
+	r.plain, r.index = valueSlice{}, nil
+	data, dict := page.Data(), page.Dictionary()
 	if dict == nil {
-		r.plain.load(r.column, page.Data())
+		r.plain.load(r.column, data)
 		return
 	}
-	data := page.Data()
 	r.index = data.Int32()
 	if !r.learnt {
 		r.dict.load(r.column, dict.Page().Data())
@@ -137,15 +146,13 @@ func (r *chunkReader) start(page pq.Page) {
 // next returns where the next value is, in one of the two slices. ok is false
 // where it is null.
 func (r *chunkReader) next() (v *valueSlice, i int, ok bool, err error) {
-	if r.at == r.n {
-		if more, err := r.more(); err != nil || !more {
-			return nil, 0, false, errors.Join(err, fmt.Errorf("fewer values than rows"))
-		}
+	if err := r.need(); err != nil {
+		return nil, 0, false, err
 	}
 	r.at++
 	if r.leaf.maxDef > 0 && r.defs[r.at-1] != r.leaf.maxDef {
 		if r.column.required {
-			return nil, 0, false, fmt.Errorf("null in a required column")
+			return nil, 0, false, errors.New("null in a required column")
 		}
 		return nil, 0, false, nil
 	}
@@ -155,7 +162,7 @@ func (r *chunkReader) next() (v *valueSlice, i int, ok bool, err error) {
 		v, i = &r.dict, int(r.index[i])
 	}
 	if i < 0 || i >= v.n {
-		return nil, 0, false, fmt.Errorf("value %d of %d", i, v.n)
+		return nil, 0, false, fmt.Errorf("value %d of %d that are there", i, v.n)
 	}
 	return v, i, true, nil
 }
@@ -178,7 +185,7 @@ func (r *chunkReader) texts(rows []chain.Row) error {
 	return nil
 }
 
-var errNotUTF8 = fmt.Errorf("text is not UTF-8")
+var errNotUTF8 = errors.New("text is not UTF-8")
 
 func (r *chunkReader) slots(rows []chain.Row) error {
 	for i := range rows {
