@@ -4,9 +4,11 @@ package oracle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -72,8 +74,27 @@ func (g Group) WaitDrained(ctx context.Context, alive func() error, topics ...st
 
 // Evict makes every member leave the group, as an administrator does with
 // members that were killed, so that nobody waits for their sessions to end.
+// While the broker has no coordinator for the group, it tries again.
 func (g Group) Evict(ctx context.Context) error {
+	for {
+		err := g.evict(ctx)
+		if !kerr.IsRetriable(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (g Group) evict(ctx context.Context) error {
 	groups, err := kadm.NewClient(g.Client).DescribeGroups(ctx, g.Name)
+	var shards *kadm.ShardErrors
+	if errors.As(err, &shards) {
+		return shards.Errs[0].Err
+	}
 	if err != nil {
 		return err
 	}
