@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -40,12 +41,11 @@ func ingest(ctx context.Context, in invocation) error {
 		return err
 	}
 	log := newLogger(in.stderr, s.Log)
-	go warnings(ctx, log, &s, client)
-	client = append(client, kgo.WithLogger(clientLog{sampled(log).Sugar()}))
-	p := pipelineSettings(&s, bucket, client)
+	p := pipelineSettings(&s, bucket, append(slices.Clip(client), kgo.WithLogger(clientLog{sampled(log).Sugar()})))
 	if err := examine(ctx, log, &p, bucket); err != nil {
 		return err
 	}
+	go warnings(ctx, log, &s, client)
 	return archiveUntilDone(ctx, log, &s, p)
 }
 
