@@ -108,23 +108,8 @@ func TestAnchorsFollowEachOther(t *testing.T) {
 		{"two are swapped", proof.FaultAnchor, "it says that it is number", func(l *prooftest.Line, o map[string][]byte) {
 			o[l.AnchorKey(0)], o[l.AnchorKey(1)] = o[l.AnchorKey(1)], o[l.AnchorKey(0)]
 		}},
-		{"one was changed", proof.FaultAnchor, "previous is not the hash of the text of anchor 0", func(l *prooftest.Line, o map[string][]byte) {
-			l.Anchors[0].Doc["later"] = 1
-			l.Anchors[0].Encode()
-			o[l.AnchorKey(0)] = l.Anchors[0].Body
-		}},
 		{"one is of another line", proof.FaultAnchor, "of another line", func(l *prooftest.Line, o map[string][]byte) {
 			o[strings.Replace(l.AnchorKey(0), "/00000/", "/00001/", 1)] = l.Anchors[0].Body
-		}},
-		{"time goes back", proof.FaultAnchor, "time is before", func(l *prooftest.Line, o map[string][]byte) {
-			l.Anchors[2].Doc["time"] = "2020-01-01T00:00:00.000000Z"
-			l.Anchors[2].Encode()
-			o[l.AnchorKey(2)] = l.Anchors[2].Body
-		}},
-		{"a row was archived long after the anchor", proof.FaultTime, "more than 5 minutes", func(l *prooftest.Line, o map[string][]byte) {
-			l.Anchors[0].Doc["time"] = "2020-01-01T00:00:00.000000Z"
-			l.Anchors[0].Encode()
-			o[l.AnchorKey(0)] = l.Anchors[0].Body
 		}},
 		{"ledgerlake.json was changed", proof.FaultAnchor, "archiveSha256", func(l *prooftest.Line, o map[string][]byte) {
 			o[archive.RootKey] = append(o[archive.RootKey], '\n')
@@ -134,17 +119,70 @@ func TestAnchorsFollowEachOther(t *testing.T) {
 		{"a note of another kind", proof.FaultAnchor, "another kind", func(l *prooftest.Line, o map[string][]byte) {
 			o[l.AnchorKey(2)] = []byte(strings.Replace(string(o[l.AnchorKey(2)]), "anchor v1", "catalog v1", 1))
 		}},
-		{"a checkpoint of another tree", proof.FaultAnchor, "checkpoint is not that", func(l *prooftest.Line, o map[string][]byte) {
-			l.Anchors[2].Doc["checkpoints"] = []any{map[string]any{"tenant": "acme", "note": "x\n1\nAAAA\n\n"}}
-			l.Anchors[2].Encode()
-			o[l.AnchorKey(2)] = l.Anchors[2].Body
-		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, l := anchored()
 			objects := maps.Clone(a.Objects())
 			c.do(l, objects)
 			wantFault(t, verify(t, objects), c.kind, c.words)
+		})
+	}
+}
+
+// An anchor that agrees with itself is held against the line and against the
+// anchor before it.
+func TestAnchorsSayWhatIsSo(t *testing.T) {
+	type doc = map[string]any
+	head := func(tenant string, size int, head, root any) doc {
+		return doc{"tenant": tenant, "scheme": "ledgerlake-v1", "epoch": 0, "size": size, "head": head, "root": root, "frontier": []any{root}}
+	}
+	for _, c := range []struct {
+		name   string
+		kind   proof.FaultKind
+		words  string
+		anchor int
+		change func(d doc, l *prooftest.Line)
+	}{
+		{"something was added", proof.FaultAnchor, "previous is not the hash of the text of anchor 0", 0, func(d doc, _ *prooftest.Line) { d["later"] = 1 }},
+		{"the first one has one before it", proof.FaultAnchor, "previous is null in number 0", 0, func(d doc, _ *prooftest.Line) { d["previous"] = chain.Hash{} }},
+		{"it is full out of turn", proof.FaultAnchor, "says full: true", 2, func(d doc, _ *prooftest.Line) { d["full"] = true }},
+		{"its ordinal is none", proof.FaultAnchor, "ordinal is -2", 2, func(d doc, _ *prooftest.Line) { d["ordinal"] = -2 }},
+		{"it ends before the one before", proof.FaultAnchor, "ends at segment 1, anchor 1 at 3", 2, func(d doc, _ *prooftest.Line) { d["ordinal"] = 1 }},
+		{"it lists a segment of the one before", proof.FaultAnchor, "which anchor 1 covers", 2, func(d doc, l *prooftest.Line) {
+			d["segments"] = []any{l.Anchors[1].Doc["segments"].([]any)[1]}
+		}},
+		{"time goes back", proof.FaultAnchor, "time is before", 2, func(d doc, _ *prooftest.Line) { d["time"] = "2020-01-01T00:00:00.000000Z" }},
+		{"a row was archived long after it", proof.FaultTime, "more than 5 minutes", 0, func(d doc, _ *prooftest.Line) { d["time"] = "2020-01-01T00:00:00.000000Z" }},
+		{"a checkpoint of another tree", proof.FaultAnchor, "checkpoint is not that", 2, func(d doc, _ *prooftest.Line) {
+			d["checkpoints"] = []any{doc{"tenant": "acme", "note": "x\n1\nAAAA\n\n"}}
+		}},
+		{"a head of a log that is not there", proof.FaultAnchor, "lists a log that has no rows here", 2, func(d doc, _ *prooftest.Line) {
+			d["heads"] = []any{head("ghost", 1, chain.Hash{}, chain.Hash{})}
+		}},
+		{"a head that did not change", proof.FaultAnchor, "tenant a/b, seq 1: the anchor lists a head that did not change", 1, func(d doc, l *prooftest.Line) {
+			log := l.Logs["a/b"]
+			d["heads"] = append([]any{head("a/b", 1, log.Head, log.Tree.Root())}, d["heads"].([]any)...)
+		}},
+		{"another tree of the right size and head", proof.FaultAnchor, "not those of the log's tree", 1, func(d doc, l *prooftest.Line) {
+			d["heads"].([]any)[1] = head("東京", 1, l.Logs["東京"].Head, chain.Hash{})
+		}},
+		{"a root that is not that of its frontier", proof.FaultAnchor, "root is not that of its frontier", 1, func(d doc, l *prooftest.Line) {
+			d["heads"].([]any)[1].(doc)["root"] = chain.Hash{}
+		}},
+		{"heads out of order", proof.FaultAnchor, "not in the order of their tenants", 1, func(d doc, _ *prooftest.Line) {
+			h := d["heads"].([]any)
+			h[0], h[1] = h[1], h[0]
+		}},
+		{"segments out of order", proof.FaultAnchor, "segments are not in order", 1, func(d doc, _ *prooftest.Line) {
+			s := d["segments"].([]any)
+			s[0], s[1] = s[1], s[0]
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, l := anchored()
+			c.change(l.Anchors[c.anchor].Doc, l)
+			l.Anchors[c.anchor].Encode()
+			wantFault(t, verify(t, a.Objects()), c.kind, c.words)
 		})
 	}
 }

@@ -200,21 +200,30 @@ func (g *gate) judge(st *step, next *object) bool {
 		st.voided = true
 		return g.judgeVoided(st, sum)
 	}
-	stated := next.previous()
-	byNext, byAnchor := stated != nil && *stated == o.sum, st.entry != nil && st.entry.sum == o.sum
-	switch {
-	case stated == nil && st.entry == nil, byNext && (byAnchor || st.entry == nil), byAnchor && stated == nil:
-	case byNext:
-		st.fault(FaultAnchor, fmt.Sprintf("its SHA-256 is %s; anchor %d states %s", short(o.sum), st.cover.number, short(st.entry.sum)))
-	case byAnchor:
-		f := st.fault(FaultHash, fmt.Sprintf("its previousSha256 is %s; that segment's SHA-256 is %s, as anchor %d states", short(*stated), short(o.sum), st.cover.number))
-		f.Key, f.Ordinal, f.Touches = next.key, next.ordinal, nil
-	default:
-		g.mismatch(st, next, stated)
+	if !g.vouched(st, next) {
 		return false
 	}
 	if o.wrong != nil {
 		st.fault(o.wrong.kind, o.wrong.text)
+		return false
+	}
+	return true
+}
+
+// vouched compares the hash of a segment with what the next one and the anchor
+// say. One of the two is enough to decode it, for then the other one is wrong;
+// so is it that neither says anything.
+func (g *gate) vouched(st *step, next *object) bool {
+	o, stated := st.o, next.previous()
+	byNext, byAnchor := stated != nil && *stated == o.sum, st.entry != nil && st.entry.sum == o.sum
+	switch {
+	case stated != nil && st.entry != nil && byNext && !byAnchor:
+		st.fault(FaultAnchor, fmt.Sprintf("its SHA-256 is %s; anchor %d states %s", short(o.sum), st.cover.number, short(st.entry.sum)))
+	case stated != nil && st.entry != nil && byAnchor && !byNext:
+		f := st.fault(FaultHash, fmt.Sprintf("its previousSha256 is %s; that segment's SHA-256 is %s, as anchor %d states", short(*stated), short(o.sum), st.cover.number))
+		f.Key, f.Ordinal, f.Touches = next.key, next.ordinal, nil
+	case !byNext && !byAnchor && (stated != nil || st.entry != nil):
+		g.mismatch(st, next, stated)
 		return false
 	}
 	return true

@@ -86,9 +86,8 @@ func (v *verifier) fetch(ctx context.Context, o archive.Object, at place) (*obje
 // peek parses the metadata of an object from its footer, without a look at its
 // pages.
 func (o *object) peek(at place, archiveID string) *problem {
-	var rows int64
 	err := safely(func() (err error) {
-		o.text, rows, err = parquet.TailMetadata(o.body, o.bytes)
+		o.text, _, err = parquet.TailMetadata(o.body, o.bytes)
 		return err
 	})
 	if err != nil {
@@ -101,9 +100,6 @@ func (o *object) peek(at place, archiveID string) *problem {
 	o.meta = meta
 	if err := misplaced(meta, at, archiveID); err != nil {
 		return &problem{FaultMisplaced, err.Error()}
-	}
-	if rows != meta.Rows {
-		return &problem{FaultMetadata, fmt.Sprintf("the file has %d rows, its metadata says %d", rows, meta.Rows)}
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package proof_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -260,6 +262,49 @@ func TestSeqIsDense(t *testing.T) {
 	}
 }
 
+// A segment continues each of its logs where the one before left it. Here the
+// newest segment is right in itself, and stands on another state.
+func TestASegmentStandsOnTheOneBefore(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		kind   proof.FaultKind
+		words  string
+		change func(row *chain.Row, l *archive.LogInterval, tree *chain.Tree)
+	}{
+		{"", "", "", func(*chain.Row, *archive.LogInterval, *chain.Tree) {}},
+		{"on another head", proof.FaultLink, "headIn is 01", func(row *chain.Row, l *archive.LogInterval, _ *chain.Tree) {
+			l.HeadIn = chain.Hash{1}
+		}},
+		{"behind rows that are not there", proof.FaultLink, "the log goes on at seq 10 where seq 9 belongs", func(row *chain.Row, l *archive.LogInterval, tree *chain.Tree) {
+			l.FirstSeq++
+			tree.Append(chain.Hash{})
+		}},
+		{"on another tree", proof.FaultTree, "frontier", func(_ *chain.Row, _ *archive.LogInterval, tree *chain.Tree) { tree.Frontier[0][0] ^= 1 }},
+		{"in another epoch", proof.FaultReset, "epoch 1 where epoch 0 belongs", func(row *chain.Row, l *archive.LogInterval, _ *chain.Tree) {
+			row.Epoch.N, l.Epoch = 1, 1
+		}},
+		{"under another scheme", proof.FaultReset, "begun under ledgerlake-v1", func(_ *chain.Row, l *archive.LogInterval, _ *chain.Tree) { l.Scheme = chain.SchemeHMACv1 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld()
+			before, s := interval(w.calls.Segments[5], "acme"), w.calls.Segments[6]
+			row, l := &s.Rows[0], interval(s, "acme")
+			tree := chain.Tree{Size: before.Size, Frontier: slices.Clone(before.Frontier)}
+			c.change(row, l, &tree)
+			row.Seq.N = l.FirstSeq
+			chain.NewHasher(nil).Stamp(row, l.HeadIn, row.RowSalt.Hash)
+			tree.Append(row.RowHash)
+			l.HeadOut, l.Size, l.Frontier = row.RowHash, tree.Size, tree.Frontier
+			s.Encode()
+			if r := verify(t, w.Objects()); c.kind == "" {
+				wantExit(t, r, 0)
+			} else {
+				wantFault(t, r, c.kind, "tenant acme", c.words)
+			}
+		})
+	}
+}
+
 // No log has a tenant that the format refuses.
 func TestTenantsAreThoseThatTheFormatAllows(t *testing.T) {
 	for _, tenant := range []string{"", ".", "..", "_", "_control", "a\x00", "a\u0085", strings.Repeat("x", 257)} {
@@ -409,6 +454,40 @@ func TestObjectsCannotBeMoved(t *testing.T) {
 			wantFault(t, verify(t, objects), c.kind, c.words...)
 		})
 	}
+}
+
+// A segment with the right rows in another layout is refused: what lies between
+// its parts is read by nobody, and what stands in its footer outlives an erasure.
+func TestRightRowsInAWrongLayout(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		kind  proof.FaultKind
+		words string
+		body  func(good []byte) []byte
+	}{
+		{"bytes before the footer", proof.FaultLayout, "footer begins", func(good []byte) []byte {
+			at := len(good) - 8 - int(binary.LittleEndian.Uint32(good[len(good)-8:]))
+			return slices.Insert(slices.Clone(good), at, []byte("hidden")...)
+		}},
+		{"bytes behind the footer", proof.FaultUnreadable, "", func(good []byte) []byte { return append(slices.Clone(good), "hidden"...) }},
+		{"rewritten with another library's settings, statistics among them", proof.FaultLayout, "statistics of a sealed column", func([]byte) []byte { return read(t, "testdata/statistics.parquet") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, l := small()
+			l.Segments[0].Body = c.body(l.Segments[0].Body)
+			l.Relink(1)
+			wantFault(t, verify(t, a.Objects()), c.kind, l.Key(0), c.words)
+		})
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 func w0() *world { return newWorld() }
