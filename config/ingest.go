@@ -180,7 +180,7 @@ func (s *Ingest) batching() []Setting {
 			Value: duration(&b.EmptyAge, time.Millisecond, time.Hour),
 		},
 		{
-			Name: "memory", Default: "256MiB", Help: "What all partitions together may hold of records that are not in the bucket yet; fetching pauses when it is spent. All windows together take at most a quarter of as much.",
+			Name: "memory", Default: "256MiB", Help: "What all partitions together may hold: three quarters of it records that are not in the bucket yet (fetching pauses when that is spent), a quarter the windows. The heap is kept to about twice of it, unless GOMEMLIMIT says otherwise.",
 			Value: size(&s.Memory, 32<<20, 1<<40),
 		},
 		{
