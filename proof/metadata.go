@@ -203,6 +203,9 @@ func checkMetadata(s *archive.Segment, fault func(FaultKind, string)) {
 	if s.Made > s.Rows {
 		fault(FaultMetadata, fmt.Sprintf("%d rows made, of %d", s.Made, s.Rows))
 	}
+	if !voidsItsPast(s) {
+		fault(FaultReset, "voided are not the segments just before, in order")
+	}
 	checkCoverage(s, fault)
 	var rows int64
 	seen := make(map[string]bool, len(s.Logs))
@@ -218,6 +221,17 @@ func checkMetadata(s *archive.Segment, fault func(FaultKind, string)) {
 	if rows != s.Rows {
 		fault(FaultMetadata, fmt.Sprintf("logs have %d rows, rows is %d", rows, s.Rows))
 	}
+}
+
+// voidsItsPast reports whether the segments that s declares void are those just
+// before it, in order.
+func voidsItsPast(s *archive.Segment) bool {
+	for i, v := range s.Voided {
+		if v.Ordinal != s.Ordinal-int64(len(s.Voided)-i) {
+			return false
+		}
+	}
+	return true
 }
 
 // checkCoverage checks the equation of section 5:
