@@ -36,7 +36,7 @@ var ErrPromptPath = errors.New("bad prompt path")
 // slot.
 func CheckPromptPaths(paths []string) error {
 	for _, path := range paths {
-		if path == "" || strings.HasPrefix(path, "[]") {
+		if slices.Contains(strings.Split(path, "."), "") || strings.HasPrefix(path, "[]") {
 			return fmt.Errorf("%w: %q names no member", ErrPromptPath, path)
 		}
 		for _, s := range shapes {

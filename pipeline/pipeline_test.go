@@ -505,3 +505,39 @@ func TestFetchingWaitsForMemory(t *testing.T) {
 		}
 	})
 }
+
+// A newest segment that cannot be read stops its own partition, with an alarm;
+// the others start and go on. Once it is back, nothing is missing.
+func TestADamagedLineStopsAlone(t *testing.T) {
+	for name, damage := range map[string]error{"damaged": archive.ErrDamaged, "broken": archive.ErrBreaks} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 2, func(w *world) {
+				w.produce(0, calls("s", 0, 3)...)
+				w.produce(1, calls("z", 0, 3)...)
+				r := w.ingest()
+				w.waitSegments(2)
+				r.wantCleanStop()
+				w.produce(0, calls("s", 3, 3)...)
+				w.produce(1, calls("z", 3, 3)...)
+				w.bucket.set(nil, func(op, key string) error {
+					if op == "get" && strings.Contains(key, "/00001/") {
+						return damage
+					}
+					return nil
+				})
+				r = w.ingest()
+				time.Sleep(5 * time.Second)
+				if err := r.stop(); !errors.Is(err, pipeline.ErrPartitionStopped) || len(r.stopped) != 1 || !errors.Is(r.stopped[0], damage) {
+					t.Errorf("stop: %v, alarms %v", err, r.stopped)
+				}
+				wantKinds(t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 6)...)
+				wantKinds(t, w.check(1).kinds(), slices.Repeat([]string{"call"}, 3)...)
+				w.bucket.set(nil, nil)
+				r = w.ingest()
+				time.Sleep(5 * time.Second)
+				r.wantCleanStop()
+				wantKinds(t, w.check(1).kinds(), slices.Repeat([]string{"call"}, 6)...)
+			})
+		})
+	}
+}

@@ -68,7 +68,7 @@ func (b bounds) check(next int64) error {
 func (c *consumer) resumeLine(ctx context.Context, l archive.Line) (*archive.State, *window, error) {
 	for attempt := 1; ; attempt++ {
 		st, w, err := c.resume(ctx, l)
-		if err == nil || errors.Is(err, archive.ErrBreaks) || errors.Is(err, archive.ErrCompacted) {
+		if err == nil || isVerdict(err) {
 			return st, w, err
 		}
 		if f := c.events.Retrying; f != nil && ctx.Err() == nil {
@@ -78,6 +78,13 @@ func (c *consumer) resumeLine(ctx context.Context, l archive.Line) (*archive.Sta
 			return nil, nil, err
 		}
 	}
+}
+
+// isVerdict reports whether an answer is about the line itself. An object that
+// its store finds damaged is: to wait for it would hold up the partitions that
+// start at the same time.
+func isVerdict(err error) bool {
+	return errors.Is(err, archive.ErrBreaks) || errors.Is(err, archive.ErrCompacted) || errors.Is(err, archive.ErrDamaged)
 }
 
 // line names a partition as the archive does, by the topic's id.

@@ -449,3 +449,12 @@ func TestOnRequest(t *testing.T) {
 		t.Errorf("told of %q, want %q", got, want)
 	}
 }
+
+// A request that cannot be signed is denied, with a line that says what to set:
+// no waiting makes credentials out of nothing.
+func TestNoCredentialsIsADenial(t *testing.T) {
+	err := failed("get", "k", errors.New("operation error S3: GetObject, get identity: get credentials: failed to refresh cached credentials, no EC2 IMDS role found"))
+	if !errors.Is(err, archive.ErrDenied) || Transient(err) || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+		t.Errorf("%v; transient: %v", err, Transient(err))
+	}
+}

@@ -85,11 +85,18 @@ func failed(op, key string, err error) *Error {
 	case errors.As(err, &answer) && answer.HTTPStatusCode() != 0:
 		e.readAnswer(answer, err)
 		e.kind = kindOf(op, e.Status, e.Code)
+	case strings.Contains(err.Error(), noCredentials):
+		e.kind = archive.ErrDenied
+		e.cause = fmt.Errorf("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role: %w", withoutEnvelope(err))
 	default:
 		e.cause = withoutEnvelope(err)
 	}
 	return e
 }
+
+// noCredentials stands in the SDK's error for a request that could not be
+// signed. It has no type of its own.
+const noCredentials = "get credentials: "
 
 func (e *Error) readAnswer(answer *awshttp.ResponseError, err error) {
 	e.Status, e.RequestID = answer.HTTPStatusCode(), answer.ServiceRequestID()

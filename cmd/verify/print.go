@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/proof"
 )
 
@@ -152,7 +153,10 @@ func checked(r *proof.Report) []string {
 func notProved(r *proof.Report) []string {
 	all := []string{"that nobody made all of it anew: whoever owns the bucket can, until anchors are signed by a key that you know"}
 	if r.Totals.Segments > 0 {
-		all = append(all, "that nothing is missing at the end: no later segment says what the newest one of each line must be (not anchored)")
+		all = append(all,
+			"that nothing is missing at the end: no later segment says what the newest one of each line must be (not anchored); nor that a whole line, and with it a tenant, is there",
+			"what "+archive.RootKey+" says beside the archive's id",
+			"that minimum, maximum and null counts in a file's footer are those of its values: an engine that skips by them could be misled in the newest segment of a line")
 	}
 	return all
 }
