@@ -786,7 +786,7 @@ func TestCheckPromptPaths(t *testing.T) {
 	if len(DefaultPromptPaths) != 21 {
 		t.Errorf("%d paths by default, want 7 names in 3 places", len(DefaultPromptPaths))
 	}
-	for _, path := range []string{"", "[]", "sessionId", "call.model", "outcome", "decision", "outcome.why", "tokenCost.inputTokens", "traceId", "recordId", "inputs.conversationId"} {
+	for _, path := range []string{"", "[]", "a..b", "a.", ".a", "sessionId", "call.model", "outcome", "decision", "outcome.why", "tokenCost.inputTokens", "traceId", "recordId", "inputs.conversationId"} {
 		if CheckPromptPaths([]string{path}) == nil {
 			t.Errorf("%q is let pass", path)
 		}
