@@ -1,11 +1,10 @@
 //go:build it
 
-// Command with runs another command with the real parts up: a Kafka and an S3
-// server, named to it by its environment.
+// Command with runs another command while a separate S3 server is up, for the
+// tests of rooms that need one and start none.
 //
-//	LEDGERLAKE_IT_BROKERS   host:port
-//	LEDGERLAKE_IT_S3        the URL of an empty bucket, as ledgerlake knows buckets
-//	AWS_ACCESS_KEY_ID …     credentials for it
+//	LEDGERLAKE_IT_S3      the URL of an empty bucket, as ledgerlake knows buckets
+//	AWS_ACCESS_KEY_ID …   credentials for it
 //
 // It ends with the command's exit code, and leaves nothing behind.
 package main
@@ -48,11 +47,6 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	kafka, err := parts.StartKafka(filepath.Join(dir, "kafka"))
-	if err != nil {
-		return err
-	}
-	defer kafka.Kill()
 	s3, err := parts.StartS3(filepath.Join(dir, "s3"))
 	if err != nil {
 		return err
@@ -61,15 +55,15 @@ func run(ctx context.Context, args []string) error {
 	if err := parts.MakeBucket(ctx, s3.Endpoint, "archive"); err != nil {
 		return err
 	}
-	return command(ctx, kafka, s3, args)
+	return command(ctx, s3, args)
 }
 
-func command(ctx context.Context, kafka *parts.Kafka, s3 *parts.S3, args []string) error {
+func command(ctx context.Context, s3 *parts.S3, args []string) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), parts.Credentials()...)
-	cmd.Env = append(cmd.Env, "LEDGERLAKE_IT_BROKERS="+kafka.Addr, "LEDGERLAKE_IT_S3="+parts.BucketURL(s3.Endpoint, "archive"))
+	cmd.Env = append(cmd.Env, "LEDGERLAKE_IT_S3="+parts.BucketURL(s3.Endpoint, "archive"))
 	return cmd.Run()
 }
