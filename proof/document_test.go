@@ -1,8 +1,8 @@
 package proof
 
 import (
-	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -102,15 +102,13 @@ func FuzzDocument(f *testing.F) {
 		if readDocument(text, field{name: "a", read: func(d *document) { n = d.integer() }}) != nil {
 			return
 		}
-		var v struct {
-			A *int64 `json:"a"`
-		}
-		if err := json.Unmarshal(text, &v); err != nil {
+		// A map takes names as they are; a struct takes them in any case.
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(text, &members); err != nil {
 			t.Fatalf("%q is accepted: %v", text, err)
 		}
-		// encoding/json takes the last member of a name in any case.
-		if !bytes.Contains(text, []byte(`A`)) && !bytes.Contains(text, []byte(`\u`)) && (v.A == nil || *v.A != n) {
-			t.Fatalf("%q: %d", text, n)
+		if got := string(members["a"]); got != strconv.FormatInt(n, 10) {
+			t.Fatalf("%q: %d, encoding/json reads %s", text, n, got)
 		}
 	})
 }
