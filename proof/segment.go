@@ -114,7 +114,10 @@ func (c *checker) layout() error {
 			c.logFault(l, FaultColumn, err.Error())
 		}
 	}
-	return parquet.CheckLayout(c.o.body)
+	if err := parquet.CheckLayout(c.o.body); err != nil {
+		return err
+	}
+	return parquet.CheckBounds(c.o.body)
 }
 
 func (c *checker) log(tenant string) chain.Log {
