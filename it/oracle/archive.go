@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/ledgerlake/ledgerlake/archive"
@@ -42,6 +43,9 @@ func (a Archive) Query(statements ...string) ([][]any, error) {
 		rows, err := d.Query(texts...)
 		if err != nil {
 			return nil, err
+		}
+		if !strings.Contains(strings.ToLower(texts[len(texts)-1]), "order by") {
+			sortRows(rows) // the order of an engine is no answer
 		}
 		if i == 0 {
 			first = rows
@@ -102,4 +106,8 @@ func script(name string, args ...string) (string, error) {
 		return "", fmt.Errorf("%s: %w: %s", name, err, strings.TrimSpace(stderr.String()))
 	}
 	return string(out), nil
+}
+
+func sortRows(rows [][]any) {
+	slices.SortFunc(rows, func(a, b []any) int { return strings.Compare(fmt.Sprint(a...), fmt.Sprint(b...)) })
 }
