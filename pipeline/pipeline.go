@@ -36,9 +36,6 @@ import (
 	"github.com/ledgerlake/ledgerlake/audit"
 )
 
-// PolicyNone is the id of the scrubbing policy that changes nothing.
-const PolicyNone = "none"
-
 // ErrPartitionStopped: ingest ended cleanly, but a partition of it had stopped
 // before. The alarm said why.
 var ErrPartitionStopped = errors.New("a partition had stopped")
@@ -161,12 +158,12 @@ func (s *Settings) writer() archive.Writer {
 		RetainPrompts []string
 		PromptPaths   []string
 		Policy        string
-	}{s.ControlTopic, s.KeyIsTenant, s.RetainPrompts, s.PromptPaths, PolicyNone})
+	}{s.ControlTopic, s.KeyIsTenant, s.RetainPrompts, s.PromptPaths, audit.PolicyNone})
 	if err != nil {
 		panic(err) // strings and booleans always marshal
 	}
 	sum := sha256.Sum256(shape)
-	return archive.Writer{Version: s.Version, Policy: PolicyNone, Settings: hex.EncodeToString(sum[:])}
+	return archive.Writer{Version: s.Version, Policy: audit.PolicyNone, Settings: hex.EncodeToString(sum[:])}
 }
 
 // Run archives the topics until ctx is done, and then stops cleanly: what was
