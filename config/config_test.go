@@ -78,7 +78,8 @@ func TestDefaults(t *testing.T) {
 		Bucket: "s3://bucket", Topics: []string{"t"}, Brokers: []string{"127.0.0.1:9092"}, Group: "ledgerlake",
 		ControlTopic: "ledgerlake.control", Memory: 256 << 20, Window: 200_000, ShutdownTimeout: 20 * time.Second,
 		Batch: config.Batch{Rows: 32, Age: 50 * time.Millisecond, GrowRows: 50_000, GrowBytes: 8 << 20, EmptyAge: 10 * time.Second},
-		Kafka: config.Kafka{ClientID: "ledgerlake-ingest"},
+		Kafka: config.Kafka{ClientID: "ledgerlake-ingest", SessionTimeout: 45 * time.Second, GroupProtocol: config.GroupClassic},
+		HTTP:  config.HTTP{Listen: "127.0.0.1:9404", ReadyAge: time.Minute, LagBy: config.LagByPartition},
 		Log:   config.Log{Level: "info", Format: "json", Progress: 30 * time.Second},
 	}
 	if got, want := fmt.Sprintf("%+v", s), fmt.Sprintf("%+v", want); got != want {
@@ -184,6 +185,54 @@ func TestFaults(t *testing.T) {
 		{name: "nobody", args: []string{"--kafka.sasl.mechanism", "plain"}, want: `kafka.sasl.mechanism (flag --kafka.sasl.mechanism): needs kafka.sasl.user`},
 		{name: "no password", args: []string{"--kafka.sasl.mechanism", "plain", "--kafka.sasl.user", "u"}, want: `kafka.sasl.mechanism (flag --kafka.sasl.mechanism): needs kafka.sasl.password or kafka.sasl.password-file`},
 		{name: "user for nothing", args: []string{"--kafka.sasl.user", "u"}, want: `kafka.sasl.user (flag --kafka.sasl.user): has no use without kafka.sasl.mechanism`},
+
+		{name: "not a pattern", args: []string{"--topic-pattern", "audit.("}, want: `topic-pattern (flag --topic-pattern): "audit.(" is not allowed: want a regular expression (RE2), such as audit\..*`},
+		{name: "a partition without a number", args: []string{"--assign", "t"}, want: `assign (flag --assign): "t" is not allowed: want one or more of: a topic, a slash and the number of a partition`},
+		{name: "a partition below 0", args: []string{"--assign", "t/-1"}, want: `assign (flag --assign): "t/-1" is not allowed: want one or more of: a topic, a slash and the number of a partition`},
+		{name: "a partition beyond int32", args: []string{"--assign", "t/2147483648"}, want: `assign (flag --assign): "t/2147483648" is not allowed: want one or more of: a topic, a slash and the number of a partition`},
+		{name: "a partition twice", args: []string{"--assign", "t/1,t/1"}, want: `assign (flag --assign): "t/1,t/1" is not allowed: want one or more of: a topic, a slash and the number of a partition`},
+		{name: "partitions and topics", args: []string{"--assign", "u/0"}, want: `assign (flag --assign): goes without topics: a process reads given partitions, or topics that a group shares`},
+
+		{name: "listen nowhere", args: []string{"--http.listen", "9404"}, want: `http.listen (flag --http.listen): "9404" is not allowed: want host:port or :port, or none`},
+		{name: "too many tenants", args: []string{"--metrics.top-tenants", "1001"}, want: `metrics.top-tenants (flag --metrics.top-tenants): "1001" is not allowed: want a whole number from 0 to 1000`},
+
+		{name: "a session too short", args: []string{"--kafka.session-timeout", "5s"}, want: `kafka.session-timeout (flag --kafka.session-timeout): "5s" is not allowed: want a duration from 6s to 30m, in ms, s, m or h`},
+		{
+			name: "a session that the brokers time", args: []string{"--kafka.session-timeout", "60s", "--kafka.group-protocol", "consumer"},
+			want: `kafka.session-timeout (flag --kafka.session-timeout): has no use with kafka.group-protocol=consumer: the brokers' group.consumer.session.timeout.ms decides`,
+		},
+		{name: "no token", args: []string{"--kafka.sasl.mechanism", "oauthbearer"}, want: `kafka.sasl.mechanism (flag --kafka.sasl.mechanism): needs kafka.sasl.token, kafka.sasl.token-file or kafka.sasl.oauth.token-url`},
+		{
+			name: "a password for a token", args: []string{"--kafka.sasl.mechanism", "oauthbearer"}, environ: []string{"LEDGERLAKE_KAFKA_SASL_PASSWORD=hunter2"},
+			want: `kafka.sasl.password (environment LEDGERLAKE_KAFKA_SASL_PASSWORD): has no use with kafka.sasl.mechanism=oauthbearer`,
+		},
+		{
+			name: "a user for a token", args: []string{"--kafka.sasl.mechanism", "oauthbearer", "--kafka.sasl.user", "u"},
+			want: `kafka.sasl.user (flag --kafka.sasl.user): has no use with kafka.sasl.mechanism=oauthbearer`,
+		},
+		{
+			name: "a token for nothing", environ: []string{"LEDGERLAKE_KAFKA_SASL_TOKEN=hunter2"},
+			want: `kafka.sasl.token (environment LEDGERLAKE_KAFKA_SASL_TOKEN): has no use without kafka.sasl.mechanism=oauthbearer`,
+		},
+		{
+			name: "two sources of tokens", args: []string{"--kafka.sasl.mechanism", "oauthbearer", "--kafka.sasl.oauth.token-url", "https://id.example/token"}, environ: []string{"LEDGERLAKE_KAFKA_SASL_TOKEN=hunter2"},
+			want: `kafka.sasl.token (environment LEDGERLAKE_KAFKA_SASL_TOKEN): and kafka.sasl.oauth.token-url are two sources of a token: want one`,
+		},
+		{
+			name: "nobody asks", args: []string{"--kafka.sasl.mechanism", "oauthbearer", "--kafka.sasl.oauth.token-url", "https://id.example/token"},
+			want: `kafka.sasl.oauth.token-url (flag --kafka.sasl.oauth.token-url): needs kafka.sasl.oauth.client-id`,
+		},
+		{
+			name: "asks without a secret", args: []string{"--kafka.sasl.mechanism", "oauthbearer", "--kafka.sasl.oauth.token-url", "https://id.example/token", "--kafka.sasl.oauth.client-id", "c"},
+			want: `kafka.sasl.oauth.token-url (flag --kafka.sasl.oauth.token-url): needs kafka.sasl.oauth.client-secret or kafka.sasl.oauth.client-secret-file`,
+		},
+		{name: "asks nobody", args: []string{"--kafka.sasl.oauth.client-id", "c"}, want: `kafka.sasl.oauth.client-id (flag --kafka.sasl.oauth.client-id): has no use without kafka.sasl.oauth.token-url`},
+		{name: "scopes of nothing", args: []string{"--kafka.sasl.oauth.scopes", "kafka"}, want: `kafka.sasl.oauth.scopes (flag --kafka.sasl.oauth.scopes): has no use without kafka.sasl.oauth.token-url`},
+		{name: "tokens for nothing", args: []string{"--kafka.sasl.oauth.token-url", "https://id.example/token"}, want: `kafka.sasl.oauth.token-url (flag --kafka.sasl.oauth.token-url): has no use without kafka.sasl.mechanism=oauthbearer`},
+		{name: "extensions of nothing", args: []string{"--kafka.sasl.oauth.extensions", "a=b"}, want: `kafka.sasl.oauth.extensions (flag --kafka.sasl.oauth.extensions): has no use without kafka.sasl.mechanism=oauthbearer`},
+		{name: "not an extension", args: []string{"--kafka.sasl.oauth.extensions", "auth=b"}, want: `kafka.sasl.oauth.extensions (flag --kafka.sasl.oauth.extensions): "auth=b" is not allowed: want one or more of: letters, =, and a text`},
+		{name: "not a URL of tokens", args: []string{"--kafka.sasl.oauth.token-url", "id.example"}, want: `kafka.sasl.oauth.token-url (flag --kafka.sasl.oauth.token-url): "id.example" is not allowed: want https://host/path`},
+		{name: "IAM in the clear", args: []string{"--kafka.sasl.mechanism", "aws-msk-iam"}, want: `kafka.sasl.mechanism (flag --kafka.sasl.mechanism): needs kafka.tls: Amazon MSK takes IAM over TLS alone`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			args := append([]string{}, needed...)
@@ -193,6 +242,92 @@ func TestFaults(t *testing.T) {
 			_, _, err := load(t, append(args, tt.args...), tt.environ, tt.body)
 			checkFault(t, err, tt.want)
 		})
+	}
+}
+
+// Something must be read: topics, those of a pattern, both, or given
+// partitions. Without a group nothing of a group can be set.
+func TestSources(t *testing.T) {
+	const (
+		noGroup = " has no use with assign, which joins no group"
+		nothing = "topics: not set: give --topics (or LEDGERLAKE_TOPICS, or topics in the file), one or more of: the name of a Kafka topic; or --topic-pattern, or --assign"
+	)
+	for _, tt := range []struct {
+		args []string
+		want string // the fault
+	}{
+		{[]string{"--topics", "t"}, ""},
+		{[]string{"--topic-pattern", `audit\..*`}, ""},
+		{[]string{"--topics", "t", "--topic-pattern", `audit\..*`}, ""},
+		{[]string{"--assign", "t/0,t/12,u/0"}, ""},
+		{[]string{"--assign", "ledgerlake.control/0"}, ""},
+		{nil, nothing},
+		{[]string{"--assign", "t/0", "--topic-pattern", "t"}, "assign (flag --assign): goes without topic-pattern: a process reads given partitions, or topics that a group shares"},
+		{[]string{"--assign", "t/0", "--dlq-topic", "t"}, "dlq-topic (flag --dlq-topic): is one of the topics that are read: rejects would come back for ever"},
+		{[]string{"--assign", "t/0", "--kafka.instance-id", "one"}, "kafka.instance-id (flag --kafka.instance-id):" + noGroup},
+		{[]string{"--assign", "t/0", "--kafka.session-timeout", "1m"}, "kafka.session-timeout (flag --kafka.session-timeout):" + noGroup},
+		{[]string{"--assign", "t/0", "--kafka.group-protocol", "consumer"}, "kafka.group-protocol (flag --kafka.group-protocol):" + noGroup},
+	} {
+		s, _, err := load(t, append(tt.args, "--bucket", "s3://bucket"), nil, "")
+		if tt.want != "" {
+			checkFault(t, err, tt.want)
+		} else if err != nil {
+			t.Errorf("%q: %v", tt.args, err)
+		}
+		if strings.Contains(fmt.Sprint(tt.args), "t/12") && fmt.Sprint(s.Assign) != "[{t 0} {t 12} {u 0}]" {
+			t.Errorf("assigned %v", s.Assign)
+		}
+	}
+}
+
+// Where ingest listens: any host, a free port, or nowhere.
+func TestListen(t *testing.T) {
+	for text, want := range map[string]string{":9404": ":9404", "127.0.0.1:0": "127.0.0.1:0", "[::1]:80": "[::1]:80", "none": ""} {
+		s, _, err := load(t, append([]string{"--http.listen", text}, needed...), nil, "")
+		if err != nil || s.HTTP.Listen != want {
+			t.Errorf("%s: %q, error %v", text, s.HTTP.Listen, err)
+		}
+	}
+}
+
+// A secret with a file of its own can be read again after the file was
+// replaced; so can the keys of the store. What others gave stays.
+func TestSecretsAreRenewed(t *testing.T) {
+	dir := t.TempDir()
+	password, id, key := filepath.Join(dir, "password"), filepath.Join(dir, "id"), filepath.Join(dir, "key")
+	fill := func(text string) {
+		for _, path := range []string{password, id, key} {
+			write(t, path, text+"\n")
+		}
+	}
+	fill("old")
+	args := append([]string{
+		"--kafka.sasl.mechanism", "plain", "--kafka.sasl.user", "u", "--kafka.sasl.password-file", password,
+		"--s3.access-key-file", id, "--s3.secret-key-file", key,
+	}, needed...)
+	s, _, err := load(t, args, []string{"LEDGERLAKE_S3_SESSION_TOKEN=constant"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill("new")
+	if now, err := s.Kafka.SASL.Password.Renewed(); now != "new" || err != nil || s.Kafka.SASL.Password.Reveal() != "old" {
+		t.Errorf("password %q, error %v", now, err)
+	}
+	o := s.S3
+	if err := s.S3.Renew(&o); err != nil || o.AccessKey != "new" || o.SecretKey != "new" || o.SessionToken != "constant" {
+		t.Errorf("keys %q %q %q, error %v", o.AccessKey, o.SecretKey, o.SessionToken, err)
+	}
+	fill("")
+	if _, err := s.Kafka.SASL.Password.Renewed(); err == nil {
+		t.Error("an empty file holds a password")
+	}
+	if err := s.S3.Renew(&o); err == nil || o.AccessKey != "new" {
+		t.Errorf("key %q, error %v", o.AccessKey, err)
+	}
+	if constant := config.NewSecret("x"); constant.IsZero() || !new(config.Secret).IsZero() {
+		t.Error("IsZero is wrong")
+	} else if now, err := constant.Renewed(); now != "x" || err != nil {
+		t.Errorf("%q, error %v", now, err)
 	}
 }
 
@@ -364,7 +499,7 @@ func TestHelp(t *testing.T) {
 		"\n  --key-is-tenant\n        Let a record's",
 		"\n  LEDGERLAKE_S3_SECRET_KEY  (no flag)\n",
 		"\n  --s3.secret-key-file FILE\n        A file that holds s3.secret-key, and nothing else.\n",
-		"The topics whose records are archived. Required.\n",
+		"and win over them. Required.\n",
 	} {
 		if strings.Count(help.String(), want) != 1 {
 			t.Errorf("help has %q %d times, want 1", want, strings.Count(help.String(), want))

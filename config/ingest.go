@@ -1,10 +1,10 @@
 package config
 
 import (
+	"math"
 	"net"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +16,8 @@ import (
 type Ingest struct {
 	Bucket       string
 	Topics       []string
+	TopicPattern string      // RE2, of whole names; "" is none
+	Assign       []Partition // without a group's help; nil is as a member of Group
 	Brokers      []string
 	Group        string
 	ControlTopic string // "" is none
@@ -25,6 +27,8 @@ type Ingest struct {
 	RetainPrompts []string // tenants; "*" is all
 	PromptPaths   []string // nil is the decoder's own
 
+	TrustTail bool
+
 	Memory          int64 // bytes
 	Window          int   // coordinates a partition
 	Batch           Batch
@@ -32,7 +36,14 @@ type Ingest struct {
 
 	Kafka Kafka
 	S3    s3sink.Options // over which the parameters of Bucket go
+	HTTP  HTTP
 	Log   Log
+}
+
+// A Partition is one partition of a topic.
+type Partition struct {
+	Topic  string
+	Number int32
 }
 
 // Batch says when a batch of rows becomes a segment.
@@ -45,22 +56,19 @@ type Batch struct {
 	EmptyAge  time.Duration
 }
 
-// Kafka is how a client connects to the brokers.
-type Kafka struct {
-	ClientID string
-	TLS      bool
-	CAFile   string
-	CertFile string
-	KeyFile  string
-	SASL     SASL
+// HTTP is what a process tells whoever asks it.
+type HTTP struct {
+	Listen     string        // host:port; "" is nobody
+	ReadyAge   time.Duration // of a commit
+	LagBy      string        // LagByPartition or LagByTopic
+	TopTenants int           // that metrics name; 0 is none
 }
 
-// SASL is how a client says who it is.
-type SASL struct {
-	Mechanism string // "" is none
-	User      string
-	Password  Secret
-}
+// The words of metrics.lag-by.
+const (
+	LagByPartition = "partition"
+	LagByTopic     = "topic"
+)
 
 // Log is what a command says while it runs.
 type Log struct {
@@ -78,7 +86,8 @@ func (s *Ingest) Sections() []Section {
 		{"Where it is kept", append(s.bucket(), storeSettings(&s.S3)...)},
 		{"What becomes of a record", s.decoding()},
 		{"Batches and memory", s.batching()},
-		{"Connection to Kafka", s.Kafka.settings()},
+		{"Connection to Kafka", slices.Concat(s.Kafka.settings(), s.Kafka.SASL.settings())},
+		{"Health and metrics", s.HTTP.settings()},
 		{"Logs and life", s.life()},
 	}
 }
@@ -86,8 +95,16 @@ func (s *Ingest) Sections() []Section {
 func (s *Ingest) source() []Setting {
 	return []Setting{
 		{
-			Name: "topics", Required: true, Help: "The topics whose records are archived.",
+			Name: "topics", Help: "The topics whose records are archived. One of topics, topic-pattern and assign is needed.",
 			Value: texts(&s.Topics, "TOPIC", "the name of a Kafka topic", isTopic),
+		},
+		{
+			Name: "topic-pattern", Help: "Topics whose whole name matches are archived as well, also those that are made later. Never the control topic, dlq-topic or Kafka's own.",
+			Value: text(&s.TopicPattern, "REGEXP", "a regular expression (RE2), such as audit\\..*", isPattern),
+		},
+		{
+			Name: "assign", Help: "Exactly these partitions are read, and no group is joined, so no other process is kept from reading them too; the archive stays one line, each row once. group is where their offsets are committed.",
+			Value: partitions(&s.Assign),
 		},
 		{
 			Name: "brokers", Default: "127.0.0.1:9092", Help: "The brokers that are asked first for the rest of the cluster.",
@@ -101,6 +118,11 @@ func (s *Ingest) source() []Setting {
 			Name: "control-topic", Default: "ledgerlake.control",
 			Help:  "The topic whose records govern the archive (erasures, holds). It is read if it exists; none: not at all.",
 			Value: textOrNone(&s.ControlTopic, "TOPIC", "the name of a Kafka topic", isTopic),
+		},
+		{
+			Name: "trust-tail", Default: "false",
+			Help:  "Go on from archived segments whose records Kafka has deleted meanwhile, so that they cannot be compared with it. Without it such a partition stops. For one start, after an outage longer than the topic's retention, and only if nobody else could write to the bucket in that time.",
+			Value: boolean(&s.TrustTail),
 		},
 	}
 }
@@ -123,10 +145,30 @@ func storeSettings(o *s3sink.Options) []Setting {
 	var settings []Setting
 	for _, option := range s3sink.Settings() {
 		v := single("VALUE", option.Doc, func(text string) error { return o.Set(option.Name, text) })
-		v.secret = option.Secret
+		if v.secret = option.Secret; v.secret {
+			v.from = func(path string) { renewFrom(o, option.Name, path) }
+		}
 		settings = append(settings, Setting{Name: "s3." + option.Name, Help: sentence(option.Doc), Value: v})
 	}
 	return settings
+}
+
+// renewFrom has a secret of the store read from its file again where the store
+// refuses the one at hand.
+func renewFrom(o *s3sink.Options, name, path string) {
+	others := o.Renew
+	o.Renew = func(o *s3sink.Options) error {
+		if others != nil {
+			if err := others(o); err != nil {
+				return err
+			}
+		}
+		text, err := readSecretFile(path)
+		if err != nil {
+			return err
+		}
+		return o.Set(name, text)
+	}
 }
 
 // sentence makes a sentence of a few words.
@@ -190,40 +232,30 @@ func (s *Ingest) batching() []Setting {
 	}
 }
 
-func (k *Kafka) settings() []Setting {
+func (h *HTTP) settings() []Setting {
 	return []Setting{
 		{
-			Name: "kafka.client-id", Default: "ledgerlake-ingest", Help: "The name that the brokers' logs and quotas know this client by.",
-			Value: text(&k.ClientID, "NAME", "a name", notEmpty),
-		},
-		{Name: "kafka.tls", Default: "false", Help: "Talk to the brokers over TLS.", Value: boolean(&k.TLS)},
-		{
-			Name: "kafka.ca-file", Help: "The certificates that sign the brokers' (PEM), instead of the system's.",
-			Value: text(&k.CAFile, "FILE", "the path of a file", notEmpty),
+			Name: "http.listen", Default: "127.0.0.1:9404",
+			Help:  "Where /healthz, /readyz and /metrics are served (docs/operations.md); none: nowhere. Port 0 takes a free one, which the log names. Who sets it cannot start where it is taken; without that, ingest then starts without.",
+			Value: textOrNone(&h.Listen, "HOST:PORT", "host:port or :port", isListen),
 		},
 		{
-			Name: "kafka.cert-file", Help: "This client's certificate (PEM), where the brokers ask for one.",
-			Value: text(&k.CertFile, "FILE", "the path of a file", notEmpty),
+			Name: "http.ready-age", Default: "1m",
+			Help:  "How long something that was read may wait to become durable before /readyz says that this process is not ready.",
+			Value: duration(&h.ReadyAge, time.Second, 24*time.Hour),
 		},
 		{
-			Name: "kafka.key-file", Help: "The private key of that certificate (PEM).",
-			Value: text(&k.KeyFile, "FILE", "the path of a file", notEmpty),
+			Name: "metrics.lag-by", Default: LagByPartition,
+			Help:  "Lag is given for each partition or summed for each topic. It is summed all the same where a process has more than 1,000 partitions.",
+			Value: oneOf(&h.LagBy, LagByPartition, LagByTopic),
 		},
 		{
-			Name: "kafka.sasl.mechanism", Default: None, Help: "How this client proves who it is.",
-			Value: oneOfOrNone(&k.SASL.Mechanism, SASLPlain, SASLScram256, SASLScram512),
+			Name: "metrics.top-tenants", Default: "0",
+			Help:  "Name so many tenants, those with the most rows, in the label of a metric; all others are one more. 0: no tenant id stands in a metric.",
+			Value: count(&h.TopTenants, 0, 1000),
 		},
-		{Name: "kafka.sasl.user", Help: "Who it is.", Value: text(&k.SASL.User, "NAME", "the name of a user", notEmpty)},
-		{Name: "kafka.sasl.password", Help: "Its password.", Value: secret(&k.SASL.Password)},
 	}
 }
-
-// The SASL mechanisms.
-const (
-	SASLPlain    = "plain"
-	SASLScram256 = "scram-sha-256"
-	SASLScram512 = "scram-sha-512"
-)
 
 func (s *Ingest) life() []Setting {
 	l := &s.Log
@@ -248,33 +280,6 @@ func (s *Ingest) life() []Setting {
 	}
 }
 
-// Check finds the faults that lie between settings. origins names where the
-// values came from.
-func (s *Ingest) Check(origins Origins) error {
-	k := &s.Kafka
-	for _, rule := range []struct {
-		broken bool
-		name   string
-		fault  string
-	}{
-		{slices.Contains(s.Topics, s.ControlTopic), "topics", "has the control topic " + strconv.Quote(s.ControlTopic) + ", which is read anyway: leave it out"},
-		{slices.Contains(s.Topics, s.DLQTopic), "dlq-topic", "is one of the topics that are read: rejects would come back for ever"},
-		{s.DLQTopic != "" && s.DLQTopic == s.ControlTopic, "dlq-topic", "is the control topic: want another"},
-		{s.Batch.GrowRows < s.Batch.Rows, "batch.grow-rows", "is less than batch.rows: want at least " + strconv.Itoa(s.Batch.Rows)},
-		{!k.TLS && k.CAFile != "", "kafka.ca-file", "has no use without kafka.tls"},
-		{!k.TLS && k.CertFile != "", "kafka.cert-file", "has no use without kafka.tls"},
-		{(k.CertFile == "") != (k.KeyFile == ""), "kafka.cert-file", "goes with kafka.key-file: want both or none"},
-		{k.SASL.Mechanism != "" && k.SASL.User == "", "kafka.sasl.mechanism", "needs kafka.sasl.user"},
-		{k.SASL.Mechanism != "" && k.SASL.Password == Secret{}, "kafka.sasl.mechanism", "needs kafka.sasl.password or kafka.sasl.password-file"},
-		{k.SASL.Mechanism == "" && k.SASL.User != "", "kafka.sasl.user", "has no use without kafka.sasl.mechanism"},
-	} {
-		if rule.broken {
-			return &Error{Name: rule.name, Source: origins[rule.name], Fault: rule.fault}
-		}
-	}
-	return nil
-}
-
 var (
 	topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 	groupName = regexp.MustCompile(`^[\x21-\x7e]{1,255}$`)
@@ -283,10 +288,56 @@ var (
 // isTopic takes what Kafka takes as the name of a topic.
 func isTopic(s string) bool { return topicName.MatchString(s) && s != "." && s != ".." && s != None }
 
+// isPattern takes a regular expression that [regexp.Compile] takes.
+func isPattern(s string) bool {
+	_, err := regexp.Compile(s)
+	return s != "" && err == nil
+}
+
+// partitions is a list of TOPIC/NUMBER.
+func partitions(p *[]Partition) Value {
+	var names []string
+	v := texts(&names, "TOPIC/PARTITION", "a topic, a slash and the number of a partition", func(s string) bool {
+		_, ok := parsePartition(s)
+		return ok
+	})
+	check := v.set
+	v.set = func(texts []string) error {
+		if err := check(texts); err != nil {
+			return err
+		}
+		*p = nil
+		for _, s := range names {
+			one, _ := parsePartition(s)
+			*p = append(*p, one)
+		}
+		return nil
+	}
+	return v
+}
+
+func parsePartition(s string) (Partition, bool) {
+	topic, number, _ := strings.Cut(s, "/")
+	n, ok := parseDecimal(number)
+	return Partition{topic, int32(n)}, ok && n <= math.MaxInt32 && isTopic(topic)
+}
+
 func isGroup(s string) bool { return groupName.MatchString(s) }
 
 func isHostPort(s string) bool {
-	host, port, err := net.SplitHostPort(s)
-	n, number := parseDecimal(port)
-	return err == nil && host != "" && number && n >= 1 && n <= 65535
+	host, port, ok := splitHostPort(s)
+	return ok && host != "" && port != 0
+}
+
+// isListen takes what a listener takes: any host may be left out, and port 0 is
+// a free one.
+func isListen(s string) bool {
+	_, _, ok := splitHostPort(s)
+	return ok
+}
+
+func splitHostPort(s string) (host string, port int64, ok bool) {
+	host, digits, err := net.SplitHostPort(s)
+	port, number := parseDecimal(digits)
+	return host, port, err == nil && number && port <= 65535
 }

@@ -35,6 +35,7 @@ type Origins map[string]string
 type given struct {
 	Texts  []string // as written; more than one from a list in a file
 	Source string
+	Path   string // of the file that a secret has for itself, "" if it has none
 }
 
 // Load fills in the values of the settings in all sections. Flags are there
@@ -130,7 +131,7 @@ func (l *loader) loadEnvironment(environ []string) error {
 				}
 				return "", nil
 			}
-			return l.settings[i].Name, given{l.split(l.settings[i], value), "environment " + name}
+			return l.settings[i].Name, given{Texts: l.split(l.settings[i], value), Source: "environment " + name}
 		},
 	}), nil)
 	return errors.Join(fault, err)
@@ -187,6 +188,9 @@ func (l *loader) apply(all, offered []Setting) (Origins, error) {
 		if err := s.Value.set(g.Texts); err != nil {
 			return nil, notAllowed(s, g, err)
 		}
+		if g.Path != "" && s.Value.from != nil {
+			s.Value.from(g.Path)
+		}
 	}
 	return origins, nil
 }
@@ -205,23 +209,11 @@ func (l *loader) given(s Setting) (given, bool, error) {
 	case ok:
 		return given{}, false, &Error{Name: s.Name, Source: g.Source, Fault: fileOf(s).Name + " is set as well (" + path.Source + "): want one of the two"}
 	}
-	return l.readSecretFile(s, path)
-}
-
-func (l *loader) readSecretFile(s Setting, path given) (given, bool, error) {
-	fail := func(fault string) (given, bool, error) {
-		return given{}, false, &Error{Name: fileOf(s).Name, Source: path.Source, Fault: fault}
-	}
-	f, err := os.Open(path.Texts[0])
+	text, err := readSecretFile(path.Texts[0])
 	if err != nil {
-		return fail(err.Error())
+		return given{}, false, &Error{Name: fileOf(s).Name, Source: path.Source, Fault: err.Error()}
 	}
-	defer func() { _ = f.Close() }()
-	text, ok := readSecret(f)
-	if !ok {
-		return fail("want a file with a secret in it, of 1 byte to " + FormatBytes(maxSecret))
-	}
-	return given{[]string{text}, path.Source}, true, nil
+	return given{[]string{text}, path.Source, path.Texts[0]}, true, nil
 }
 
 // lookup returns the value of an environment variable, or "".
@@ -242,6 +234,6 @@ func (l *loader) loadFlags(flags *pflag.FlagSet) error {
 		if !ok {
 			return "", nil // --config
 		}
-		return s.Name, given{f.Value.(*flagText).texts, "flag " + s.Flag()}
+		return s.Name, given{Texts: f.Value.(*flagText).texts, Source: "flag " + s.Flag()}
 	}), nil)
 }

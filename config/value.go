@@ -17,6 +17,7 @@ type Value struct {
 	secret bool // may not be shown, and has no flag
 	hidden bool // may not be shown
 	set    func(texts []string) error
+	from   func(path string) // told after set where a secret came from a file of its own; nil: need not know
 }
 
 // errNotAllowed: a text is not what Value.Allowed says.
@@ -124,8 +125,9 @@ func duration(p *time.Duration, least, most time.Duration) Value {
 
 // secret is a text that is not shown.
 func secret(p *Secret) Value {
-	v := parsed(p, "SECRET", "a secret that is not empty", func(s string) (Secret, bool) { return Secret{s}, s != "" })
+	v := parsed(p, "SECRET", "a secret that is not empty", func(s string) (Secret, bool) { return NewSecret(s), s != "" })
 	v.secret = true
+	v.from = func(path string) { p.path = path }
 	return v
 }
 

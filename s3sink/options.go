@@ -30,6 +30,9 @@ type Options struct {
 	Timeout      time.Duration // an attempt in which nothing moves for so long is given up; 0: 30 s
 	Attempts     int           // of a read; 0: 3. A write has one
 
+	// Renew sets static keys anew after the store has refused them; nil: they
+	// stay as they are. Ambient credentials are then looked up again anyway.
+	Renew func(*Options) error
 	// OnRequest is told of every HTTP request, once it is answered or has
 	// failed; nil: nobody is. It must not block.
 	OnRequest func(Request)
