@@ -66,6 +66,7 @@ type Bucket struct {
 	client   *s3.Client
 	url      URL // with all options, defaults included
 	checksum Checksum
+	keys     *keys
 	requests requests
 }
 

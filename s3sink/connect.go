@@ -30,16 +30,38 @@ const (
 // connect makes the client, and completes the options with what the SDK finds.
 func (b *Bucket) connect(ctx context.Context) error {
 	o := &b.url.Options
+	cfg, err := o.ambient(ctx)
+	if err != nil {
+		return err
+	}
+	b.keys = &keys{look: o.lookAgain, every: keysEvery, found: cfg.Credentials, looked: time.Now()}
+	cfg.Credentials = b.keys
+	b.checksum = o.Checksum.resolve(cfg.RequestChecksumCalculation)
+	b.client = s3.NewFromConfig(cfg, b.configure)
+	return o.complete(b.client.Options(), b.checksum)
+}
+
+// ambient returns what the SDK finds, and what the options make of it.
+func (o Options) ambient(ctx context.Context) (aws.Config, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, o.load()...)
 	if err != nil {
-		return withoutEnvelope(err)
+		return cfg, withoutEnvelope(err)
 	}
 	if o.RoleARN != "" {
 		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), o.RoleARN, o.assumeRole))
 	}
-	b.checksum = o.Checksum.resolve(cfg.RequestChecksumCalculation)
-	b.client = s3.NewFromConfig(cfg, b.configure)
-	return o.complete(b.client.Options(), b.checksum)
+	return cfg, nil
+}
+
+// lookAgain returns the credentials as they are now.
+func (o Options) lookAgain(ctx context.Context) (aws.CredentialsProvider, error) {
+	if o.Renew != nil {
+		if err := o.Renew(&o); err != nil {
+			return nil, err
+		}
+	}
+	cfg, err := o.ambient(ctx)
+	return cfg.Credentials, err
 }
 
 // load returns what the SDK is told before it looks around.
@@ -92,6 +114,9 @@ func (b *Bucket) configure(s *s3.Options) {
 	s.ResponseChecksumValidation = b.checksum.onReads()
 	s.DisableLogOutputChecksumValidationSkipped = true
 	s.APIOptions = append(s.APIOptions, func(stack *middleware.Stack) error {
+		if err := stack.Initialize.Add(b.keys, middleware.Before); err != nil {
+			return err
+		}
 		return stack.Deserialize.Add(&meter{requests: &b.requests, tell: o.OnRequest}, middleware.After)
 	})
 }
