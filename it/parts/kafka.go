@@ -20,17 +20,27 @@ import (
 type Kafka struct {
 	Addr string // host:port of the plain listener; stays over restarts
 
-	dir  string
-	proc *Process
+	dir    string
+	format []string // more arguments of the tool that formats the folder
+	proc   *Process
 }
 
-// kafkaProperties are the broker's settings: directory, plain and controller address.
+// KafkaOptions are what a broker has beyond the usual. The zero KafkaOptions
+// are a plain broker.
+type KafkaOptions struct {
+	Properties string            // more lines of server.properties
+	Listeners  map[string]string // more listeners: name, which is also the protocol -> host:port
+	Format     []string          // more arguments of the tool that formats the folder
+}
+
+// kafkaProperties are the broker's settings: directory, plain and controller
+// address, more listeners by address and by protocol.
 const kafkaProperties = `process.roles=broker,controller
 node.id=1
 controller.quorum.bootstrap.servers=%[3]s
-listeners=PLAINTEXT://%[2]s,CONTROLLER://%[3]s
-advertised.listeners=PLAINTEXT://%[2]s
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://%[2]s,CONTROLLER://%[3]s%[4]s
+advertised.listeners=PLAINTEXT://%[2]s%[4]s
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT%[5]s
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 log.dirs=%[1]s/data
@@ -46,7 +56,10 @@ group.initial.rebalance.delay.ms=0
 
 // StartKafka formats a new broker in dir, which it creates, starts it and
 // waits until it answers.
-func StartKafka(dir string) (*Kafka, error) {
+func StartKafka(dir string) (*Kafka, error) { return StartKafkaWith(dir, KafkaOptions{}) }
+
+// StartKafkaWith is StartKafka for a broker that has more than the usual.
+func StartKafkaWith(dir string, o KafkaOptions) (*Kafka, error) {
 	addrs, err := freeAddrs(2)
 	if err != nil {
 		return nil, err
@@ -54,25 +67,31 @@ func StartKafka(dir string) (*Kafka, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	k := &Kafka{Addr: addrs[0], dir: dir}
-	text := fmt.Sprintf(kafkaProperties, dir, addrs[0], addrs[1])
+	k := &Kafka{Addr: addrs[0], dir: dir, format: o.Format}
+	var listeners, protocols string
+	for name, addr := range o.Listeners {
+		listeners += "," + name + "://" + addr
+		protocols += "," + name + ":" + name
+	}
+	text := fmt.Sprintf(kafkaProperties, dir, addrs[0], addrs[1], listeners, protocols) + o.Properties
 	if err := os.WriteFile(k.properties(), []byte(text), 0o644); err != nil {
 		return nil, err
 	}
-	if err := k.format(); err != nil {
+	if err := k.formatDir(); err != nil {
 		return nil, err
 	}
 	return k, k.Start()
 }
 
-// format gives the broker's folder a cluster id. Kafka starts in no other.
-func (k *Kafka) format() error {
+// formatDir gives the broker's folder a cluster id. Kafka starts in no other.
+func (k *Kafka) formatDir() error {
 	var id [16]byte
 	rand.Read(id[:])
 	id[0] &= 0x7f // in base64 no leading "-", which would read as a flag
 	cluster := base64.RawURLEncoding.EncodeToString(id[:])
-	cmd := exec.Command("java", "-XX:TieredStopAtLevel=1", "-cp", kafkaJars(), "kafka.tools.StorageTool",
-		"format", "--standalone", "-t", cluster, "-c", k.properties())
+	args := []string{"-XX:TieredStopAtLevel=1", "-cp", kafkaJars(), "kafka.tools.StorageTool",
+		"format", "--standalone", "-t", cluster, "-c", k.properties()}
+	cmd := exec.Command("java", append(args, k.format...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("format kafka: %w: %s", err, out)
 	}
