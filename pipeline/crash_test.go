@@ -265,7 +265,10 @@ type ask struct {
 type fault struct {
 	at  func(ask) bool
 	way way
-	met bool
+	// late: the call does not fail. It happens so long after it was made, or
+	// happens at once and is answered so late.
+	late time.Duration
+	met  bool
 }
 
 var (
@@ -293,10 +296,20 @@ func (l *tether) ingest(seed byte, mutate ...func(*pipeline.Settings)) *run {
 // fail makes the first call that at picks go wrong, and returns whether it has.
 func (l *tether) fail(at func(ask) bool, way way) (met func() bool) {
 	f := &fault{at: at, way: way}
+	l.w.kafka.Control(func(r kmsg.Request) (kmsg.Response, error, bool) { return l.request(f, kmsg.Key(r.Key())) })
+	return l.add(f)
+}
+
+// delay makes the first call of the bucket that at picks late, by d: what it
+// asks for, or with after the answer to it.
+func (l *tether) delay(at func(ask) bool, after bool, d time.Duration) (met func() bool) {
+	return l.add(&fault{at: at, way: way{after: after}, late: d})
+}
+
+func (l *tether) add(f *fault) (met func() bool) {
 	l.mu.Lock()
 	l.faults = append(l.faults, f)
 	l.mu.Unlock()
-	l.w.kafka.Control(func(r kmsg.Request) (kmsg.Response, error, bool) { return l.request(f, kmsg.Key(r.Key())) })
 	return func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -378,51 +391,85 @@ func (l *tether) dial(ctx context.Context, network, address string) (net.Conn, e
 	return c, nil
 }
 
-// do lets one call of the bucket happen, or go wrong.
-func (l *tether) do(op, key string, happen func() error) error {
+// askFor lets one call of the bucket happen, or go wrong.
+func askFor[T any](ctx context.Context, l *tether, op, key string, happen func(context.Context) (T, error)) (got T, err error) {
 	if l.dead() {
-		return errKilled
+		return got, errKilled
 	}
 	f := l.meet(ask{op: op, key: key})
-	if f == nil || f.way.after {
-		if err := happen(); f == nil {
-			return err
-		}
+	switch {
+	case f == nil:
+		return happen(ctx)
+	case f.late > 0:
+		return late(ctx, f, happen)
+	case f.way.after:
+		happen(ctx)
 	}
 	if f.way.kill {
 		l.cut()
-		return errKilled
+		return got, errKilled
 	}
-	return errReset
+	return got, errReset
 }
 
-func (l *tether) Create(ctx context.Context, key string, body []byte) (at time.Time, err error) {
-	err = l.do("create", key, func() (err error) { at, err = l.w.bucket.Create(ctx, key, body); return err })
-	return at, err
+// late lets a call happen late, or answers it late. Whoever asked may give up
+// meanwhile, or be killed: what is on its way still arrives.
+func late[T any](ctx context.Context, f *fault, happen func(context.Context) (T, error)) (T, error) {
+	type answer struct {
+		got T
+		err error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		if !f.way.after {
+			time.Sleep(f.late)
+		}
+		got, err := happen(context.WithoutCancel(ctx))
+		if f.way.after {
+			time.Sleep(f.late)
+		}
+		answers <- answer{got, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.got, a.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
 }
 
-func (l *tether) Get(ctx context.Context, key string) (body []byte, err error) {
-	err = l.do("get", key, func() (err error) { body, err = l.w.bucket.Get(ctx, key); return err })
-	return body, err
+func (l *tether) Create(ctx context.Context, key string, body []byte) (time.Time, error) {
+	return askFor(ctx, l, "create", key, func(ctx context.Context) (time.Time, error) { return l.w.bucket.Create(ctx, key, body) })
 }
 
-func (l *tether) GetTail(ctx context.Context, key string, n int64) (tail []byte, size int64, err error) {
-	err = l.do("tail", key, func() (err error) { tail, size, err = l.w.bucket.GetTail(ctx, key, n); return err })
-	return tail, size, err
+func (l *tether) Get(ctx context.Context, key string) ([]byte, error) {
+	return askFor(ctx, l, "get", key, func(ctx context.Context) ([]byte, error) { return l.w.bucket.Get(ctx, key) })
+}
+
+func (l *tether) GetTail(ctx context.Context, key string, n int64) ([]byte, int64, error) {
+	type tail struct {
+		bytes []byte
+		size  int64
+	}
+	t, err := askFor(ctx, l, "tail", key, func(ctx context.Context) (t tail, err error) {
+		t.bytes, t.size, err = l.w.bucket.GetTail(ctx, key, n)
+		return t, err
+	})
+	return t.bytes, t.size, err
 }
 
 // List fails before the first object, or after the last.
 func (l *tether) List(ctx context.Context, prefix, after string) iter.Seq2[archive.Object, error] {
 	return func(yield func(archive.Object, error) bool) {
-		var all []archive.Object
-		err := l.do("list", prefix, func() error {
+		all, err := askFor(ctx, l, "list", prefix, func(ctx context.Context) (all []archive.Object, err error) {
 			for o, err := range l.w.bucket.List(ctx, prefix, after) {
 				if err != nil {
-					return err
+					return all, err
 				}
 				all = append(all, o)
 			}
-			return nil
+			return all, nil
 		})
 		for _, o := range all {
 			if !yield(o, nil) {

@@ -1,0 +1,484 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/ledgerlake/ledgerlake/pipeline"
+)
+
+// The tests of this file are failures that other archivers are known for, each
+// under the name that people know it by.
+
+// A task hangs for half an hour with a write that it has not sent, or that is
+// on its way. Another has long taken over and gone on when the write comes. In
+// other archives it overwrites what is there. Here it changes nothing, and the
+// task that wakes up goes on behind what it finds.
+func TestATaskThatWakesUpOverwritesNothing(t *testing.T) {
+	second := bucketCall("create", "/00000000000000000001.parquet")
+	for name, group := range map[string]string{
+		"it has lost its partition":      "ledgerlake",
+		"it believes that it still owns": "another", // nobody has told it: a group of its own
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				w.archived(calls("s", 0, 3))
+				sleeper := w.tether()
+				asleep := sleeper.delay(second, false, 30*time.Minute)
+				a := sleeper.ingest(2, patient, func(s *pipeline.Settings) { s.Group = group })
+				time.Sleep(time.Second)
+				w.produce(0, calls("s", 3, 3)...)
+				waitFor(w.t, "the write that hangs", asleep)
+				if group == "ledgerlake" {
+					w.evict()
+				}
+				b := w.tether().ingest(3, patient)
+				w.waitSegments(2)
+				for i := range 5 {
+					w.produce(0, calls("s", 6+3*i, 3)...)
+					w.waitSegments(3 + i)
+				}
+				before := w.objects()
+				time.Sleep(31 * time.Minute) // the write comes
+				w.produce(0, calls("s", 21, 3)...)
+				w.waitSegments(8)
+				time.Sleep(5 * time.Second)
+				a.wantCleanStop()
+				b.wantCleanStop()
+				for key, body := range before {
+					if w.objects()[key] != body {
+						t.Errorf("%s was changed", key)
+					}
+				}
+				w.wantLine(8)
+				wantKinds(w.t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 24)...)
+			})
+		})
+	}
+}
+
+// patient lets a process wait for records as long as its polls do: fetches that
+// find nothing are what half an hour costs.
+func patient(s *pipeline.Settings) { s.Client = append(s.Client, kgo.FetchMaxWait(time.Minute)) }
+
+// objects returns the bucket's objects by key.
+func (w *world) objects() map[string]string {
+	w.t.Helper()
+	all := map[string]string{}
+	for _, key := range w.memoryKeys("") {
+		body, err := w.memory.Get(context.Background(), key)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all[key] = string(body)
+	}
+	return all
+}
+
+// evict makes all members leave the group, as the coordinator does with those
+// that it has not heard of for longer than the session timeout.
+func (w *world) evict() {
+	w.t.Helper()
+	leave := kmsg.NewPtrLeaveGroupRequest()
+	leave.Group = "ledgerlake"
+	for _, m := range w.kafka.GroupInfo("ledgerlake").Members {
+		who := kmsg.NewLeaveGroupRequestMember()
+		who.MemberID = m.MemberID
+		leave.Members = append(leave.Members, who)
+	}
+	if _, err := leave.RequestWith(context.Background(), w.client); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// In a rebalance two tasks write the same key: the one that has the partition
+// no more, whose write is still on its way, and the one that has it now.
+// Whichever arrives first, the ordinal is written once, and the other's rows
+// are in it or behind it.
+func TestTwoTasksAtOneKeyInARebalance(t *testing.T) {
+	second := bucketCall("create", "/00000000000000000001.parquet")
+	for name, late := range map[string]struct {
+		old, new time.Duration // how long their writes are on the way
+		adopted  int
+	}{
+		"the old task is first": {old: 60 * time.Second, new: 120 * time.Second, adopted: 1},
+		"the new task is first": {old: 90 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 2, func(w *world) {
+				for p := range int32(2) {
+					w.produce(p, calls(fmt.Sprint("s", p), 0, 3)...)
+				}
+				old := w.tether()
+				a := old.ingest(1)
+				w.waitSegments(2)
+				var hanging []func() bool
+				for range 2 {
+					hanging = append(hanging, old.delay(second, false, late.old))
+				}
+				for p := range int32(2) {
+					w.produce(p, calls(fmt.Sprint("s", p), 3, 3)...)
+				}
+				waitFor(w.t, "both writes", func() bool { return hanging[0]() && hanging[1]() })
+				fresh := w.tether()
+				fresh.delay(second, false, late.new)
+				b := fresh.ingest(2)
+				time.Sleep(5 * time.Minute)
+				for p := range int32(2) {
+					w.produce(p, calls(fmt.Sprint("s", p), 6, 3)...)
+				}
+				w.waitSegments(6)
+				time.Sleep(5 * time.Second)
+				a.wantCleanStop()
+				b.wantCleanStop()
+				for p := range int32(2) {
+					wantKinds(w.t, w.check(p).kinds(), slices.Repeat([]string{"call"}, 9)...)
+				}
+				if b.adopted != late.adopted {
+					t.Errorf("the new task adopted %d segments, want %d", b.adopted, late.adopted)
+				}
+				if n := len(w.memoryKeys("log/")); n != 6 {
+					t.Errorf("%d segments, want 3 of each partition", n)
+				}
+			})
+		})
+	}
+}
+
+// One commit of offsets spans two files, of which only the first is stored, and
+// a crash loses the second. Here an offset is committed when what lies below it
+// is durable, of each partition for itself.
+func TestACommitNeverSpansAFileThatIsNotStored(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		l := w.tether()
+		l.delay(bucketCall("create", "/00000/00000000000000000001.parquet"), false, time.Hour)
+		r := l.ingest(1)
+		time.Sleep(time.Second)
+		w.produce(0, calls("s", 0, 3)...)
+		w.waitSegments(1)
+		w.produce(0, calls("s", 3, 3)...) // the second file, on its way
+		w.produce(1, calls("z", 0, 5)...)
+		time.Sleep(time.Second)
+		w.produce(0, calls("s", 6, 40)...) // fetched, and waiting
+		time.Sleep(time.Minute)
+		if p0, p1 := w.committed("ledgerlake", 0), w.committed("ledgerlake", 1); p0 != 3 || p1 != 5 {
+			t.Errorf("committed offsets %d and %d, want 3 (what is stored) and 5", p0, p1)
+		}
+		l.cut()
+		r.cancel()
+		<-r.done
+		r = w.tether().ingest(2)
+		w.waitCommitted(0, 46)
+		r.wantCleanStop()
+		time.Sleep(time.Hour) // what the dead process had sent arrives at last
+		wantKinds(w.t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 46)...)
+		wantKinds(w.t, w.check(1).kinds(), slices.Repeat([]string{"call"}, 5)...)
+	})
+}
+
+// The acknowledgement of a write comes after the partition was revoked, and the
+// task commits the offset of a partition that is not its own any more. Here it
+// says nothing: the next owner has found the segment in the bucket.
+func TestALateAcknowledgementAfterARevokeCommitsNothing(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		commits := w.watchCommits()
+		old := w.tether()
+		a := old.ingest(1)
+		for range 2 {
+			old.delay(bucketCall("create", "/00000000000000000001.parquet"), true, time.Minute)
+		}
+		for from := range 2 {
+			for p := range int32(2) {
+				w.produce(p, calls(fmt.Sprint("s", p), 3*from, 3)...)
+				w.waitSegments(2*from + int(p) + 1)
+				time.Sleep(2 * time.Second)
+			}
+		}
+		b := w.tether().ingest(2)
+		time.Sleep(25 * time.Second) // a partition has gone to b, and the answer has not come
+		for p := range int32(2) {
+			w.produce(p, calls(fmt.Sprint("s", p), 6, 3)...)
+		}
+		time.Sleep(5 * time.Minute)
+		a.wantCleanStop()
+		b.wantCleanStop()
+		for p := range int32(2) {
+			wantKinds(w.t, w.check(p).kinds(), slices.Repeat([]string{"call"}, 9)...)
+			if got := w.committed("ledgerlake", p); got != 9 {
+				t.Errorf("partition %d: committed offset %d, want 9", p, got)
+			}
+		}
+		commits.wantOwnersInTurn(w.t)
+	})
+}
+
+// commits are the offset commits that reached Kafka, in order.
+type commits struct {
+	mu   sync.Mutex
+	seen map[int32][]commit
+}
+
+type commit struct {
+	member string
+	offset int64
+}
+
+// watchCommits notes all offset commits from now on.
+func (w *world) watchCommits() *commits {
+	c := &commits{seen: map[int32][]commit{}}
+	w.kafka.ControlKey(int16(kmsg.OffsetCommit), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		w.kafka.KeepControl()
+		req := r.(*kmsg.OffsetCommitRequest)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, t := range req.Topics {
+			for _, p := range t.Partitions {
+				c.seen[p.Partition] = append(c.seen[p.Partition], commit{req.MemberID, p.Offset})
+			}
+		}
+		return nil, nil, false
+	})
+	return c
+}
+
+// wantOwnersInTurn requires that no partition's offset goes back, and that who
+// has lost a partition never commits it again. One of them must have had two
+// owners, or the test shows nothing.
+func (c *commits) wantOwnersInTurn(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	moved := false
+	for p, seen := range c.seen {
+		owners := slices.Compact(slices.Collect(func(yield func(string) bool) {
+			for _, s := range seen {
+				if !yield(s.member) {
+					return
+				}
+			}
+		}))
+		moved = moved || len(owners) > 1
+		if len(owners) != len(maps.Collect(slices.All(slices.Compact(slices.Sorted(slices.Values(owners)))))) {
+			t.Errorf("partition %d: commits by %q in turn", p, owners)
+		}
+		if !slices.IsSortedFunc(seen, func(a, b commit) int { return int(a.offset - b.offset) }) {
+			t.Errorf("partition %d: the offset went back: %v", p, seen)
+		}
+	}
+	if !moved {
+		t.Errorf("no partition had two owners: %v", c.seen)
+	}
+}
+
+// A stale offset is committed, retention passes it, the client finds it out of
+// range and resets to the latest: what lies between is skipped. Here the bucket
+// says where to go on, what Kafka has deleted is a gap row and an alarm, and
+// reading goes on at the first record that is left.
+func TestAStaleOffsetIsNeverResetToLatest(t *testing.T) {
+	want := slices.Concat(slices.Repeat([]string{"call"}, 10), slices.Repeat([]string{"lost"}, 10), slices.Repeat([]string{"call"}, 5))
+	for name, committed := range map[string]int64{"stale": 2, "at the gap": 15, "beyond the end": 1000, "none": -1} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				w.archived(calls("s", 0, 10))
+				w.produce(0, calls("s", 10, 15)...)
+				w.deleteBefore(20)
+				if committed < 0 {
+					w.deleteGroup()
+				} else {
+					w.setCommitted("ledgerlake", committed)
+				}
+				r := w.tether().ingest(2)
+				w.waitCommitted(0, 25)
+				r.wantCleanStop()
+				if !slices.Equal(r.gaps, [][2]int64{{10, 20}}) {
+					t.Errorf("alarms for gaps %v, want 10 to 20", r.gaps)
+				}
+				wantKinds(w.t, w.check(0).kinds(), want...)
+			})
+		})
+	}
+	// The same while it runs: it reads nothing for as long as the store is away,
+	// and retention passes it meanwhile.
+	t.Run("while the store is away", func(t *testing.T) {
+		inWorld(t, 1, func(w *world) {
+			away := errors.New("503")
+			l := w.tether()
+			r := l.ingest(1, func(s *pipeline.Settings) { s.Memory = 64 << 10 })
+			time.Sleep(time.Second)
+			w.produce(0, calls("s", 0, 10)...)
+			w.waitCommitted(0, 10)
+			w.bucket.set(func(op, key string) error { return away }, nil)
+			large := `,"pluginPayloads":[{"pluginId":"p","subKind":"k","data":"` + strings.Repeat("x", 100_000) + `"}]`
+			for i := range 60 {
+				w.produce(0, call("s", 10+i, large))
+			}
+			time.Sleep(time.Minute)
+			w.deleteBefore(65)
+			w.bucket.set(nil, nil)
+			w.waitCommitted(0, 70)
+			r.wantCleanStop()
+			if len(r.gaps) != 1 || r.gaps[0][0] < 11 || r.gaps[0][1] != 65 {
+				w.t.Fatalf("alarms for gaps %v, want one that ends at 65", r.gaps)
+			}
+			lost := int(65 - r.gaps[0][0])
+			wantKinds(w.t, w.check(0).kinds(), slices.Concat(slices.Repeat([]string{"call"}, 65-lost), slices.Repeat([]string{"lost"}, lost), slices.Repeat([]string{"call"}, 5))...)
+		})
+	})
+}
+
+// deleteBefore lets Kafka delete what lies below an offset of partition 0.
+func (w *world) deleteBefore(offset int64) {
+	w.t.Helper()
+	if err := w.kafka.DeleteRecords(topic, 0, offset); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// deleteGroup deletes the group with its offsets.
+func (w *world) deleteGroup() {
+	w.t.Helper()
+	if _, err := kadm.NewClient(w.client).DeleteGroup(context.Background(), "ledgerlake"); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A topic is deleted and created again while a task reads it. Offsets begin at
+// 0 anew, and whoever goes on by offset alone skips the new records or takes
+// them for repeats. Here the partition stops with an alarm; the next start
+// archives the new topic as a line of its own, from its first record.
+func TestATopicRecreatedUnderARunningTask(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.produce(0, calls("s", 0, 10)...)
+		r := w.tether().ingest(1)
+		w.waitSegments(1)
+		w.recreateTopic()
+		w.produce(0, calls("n", 0, 12)...)
+		time.Sleep(2 * time.Minute)
+		if err := r.stop(); !errors.Is(err, pipeline.ErrPartitionStopped) || len(r.stopped) == 0 {
+			t.Errorf("stop: %v, alarms %v", err, r.stopped)
+		}
+		r = w.tether().ingest(2)
+		time.Sleep(5 * time.Second)
+		r.wantCleanStop()
+		wantKinds(w.t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 12)...)
+		if keys := w.memoryKeys("log/"); len(keys) != 2 {
+			t.Errorf("segments %q, want one of each topic", keys)
+		}
+	})
+}
+
+// Kafka comes back without the end of its log. To go on would skip what it
+// writes there next. The partition stops with an alarm, whether Kafka says so
+// at the start, when it is asked how far an epoch goes, or in the middle of
+// fetching; other partitions go on. When Kafka has its log again, so do we.
+func TestALogThatEndsBeforeUs(t *testing.T) {
+	for name, c := range map[string]struct {
+		key     kmsg.Key
+		running bool
+	}{
+		"at the start":  {key: kmsg.ListOffsets},
+		"by its epoch":  {key: kmsg.OffsetForLeaderEpoch},
+		"while running": {key: kmsg.ListOffsets, running: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 2, func(w *world) {
+				w.archived(calls("s", 0, 6))
+				var r *run
+				if c.running {
+					r = w.tether().ingest(2)
+					time.Sleep(5 * time.Second)
+				}
+				honest := w.pretendEnd(c.key, 2)
+				if c.running {
+					w.kafka.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: topic, Partitions: []int32{0}, Err: kerr.OffsetOutOfRange})
+				} else {
+					r = w.tether().ingest(2)
+				}
+				time.Sleep(5 * time.Second)
+				w.produce(0, calls("t", 0, 4)...)
+				w.produce(1, calls("z", 0, 4)...)
+				w.waitCommitted(1, 4)
+				if err := r.stop(); !errors.Is(err, pipeline.ErrPartitionStopped) || len(r.stopped) != 1 {
+					t.Errorf("stop: %v, alarms %v", err, r.stopped)
+				}
+				wantKinds(w.t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 6)...)
+				wantKinds(w.t, w.check(1).kinds(), slices.Repeat([]string{"call"}, 4)...)
+				honest()
+				r = w.tether().ingest(3)
+				w.waitCommitted(0, 10)
+				r.wantCleanStop()
+				wantKinds(w.t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 10)...)
+			})
+		})
+	}
+}
+
+// pretendEnd lets Kafka say, in answer to requests of a key, that partition 0
+// ends at an offset, until honest is called.
+func (w *world) pretendEnd(key kmsg.Key, end int64) (honest func()) {
+	const others = 4 // as many as the tests produce there
+	var stop atomic.Bool
+	w.kafka.ControlKey(int16(key), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		if stop.Load() {
+			w.kafka.DropControl()
+			return nil, nil, false
+		}
+		w.kafka.KeepControl()
+		endOf := func(p int32) int64 { return map[bool]int64{true: end, false: others}[p == 0] }
+		switch req := r.(type) {
+		case *kmsg.ListOffsetsRequest:
+			return pretendOffsets(req, endOf), nil, true
+		case *kmsg.OffsetForLeaderEpochRequest:
+			return pretendEpochs(req, endOf), nil, true
+		}
+		return nil, nil, false
+	})
+	return func() { stop.Store(true) }
+}
+
+func pretendOffsets(req *kmsg.ListOffsetsRequest, endOf func(int32) int64) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+	for _, t := range req.Topics {
+		out := kmsg.NewListOffsetsResponseTopic()
+		out.Topic = t.Topic
+		for _, p := range t.Partitions {
+			a := kmsg.NewListOffsetsResponseTopicPartition()
+			a.Partition, a.LeaderEpoch, a.Offset = p.Partition, 0, 0
+			if p.Timestamp == -1 {
+				a.Offset = endOf(p.Partition)
+			}
+			out.Partitions = append(out.Partitions, a)
+		}
+		resp.Topics = append(resp.Topics, out)
+	}
+	return resp
+}
+
+func pretendEpochs(req *kmsg.OffsetForLeaderEpochRequest, endOf func(int32) int64) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+	for _, t := range req.Topics {
+		out := kmsg.NewOffsetForLeaderEpochResponseTopic()
+		out.Topic = t.Topic
+		for _, p := range t.Partitions {
+			a := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+			a.Partition, a.LeaderEpoch, a.EndOffset = p.Partition, p.LeaderEpoch, endOf(p.Partition)
+			out.Partitions = append(out.Partitions, a)
+		}
+		resp.Topics = append(resp.Topics, out)
+	}
+	return resp
+}
