@@ -39,6 +39,7 @@ type request struct {
 	op          Op
 	bucket, key string
 	header      http.Header // with the trailer's members
+	raw         []byte      // the body as it came
 	body        []byte
 	chunked     bool
 	checksum    string // x-amz-checksum-…, or ""
@@ -65,16 +66,32 @@ func parse(r *http.Request) *request {
 	q.bucket, q.key, _ = strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	q.op = opOf(r, q.key)
 	q.chunked = strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING-")
-	if q.chunked {
-		q.body, q.err = dechunk(r.Body, q.header)
-	} else if q.body, q.err = io.ReadAll(r.Body); q.err != nil {
+	var err error
+	q.raw, err = io.ReadAll(r.Body)
+	switch {
+	case err != nil:
 		q.err = errBody
+	case q.chunked:
+		q.body, q.err = dechunk(bytes.NewReader(q.raw), q.header)
+	default:
+		q.body = q.raw
 	}
 	if q.err == nil {
 		q.err = q.check()
 	}
 	return q
 }
+
+// accessKey returns who signed a request, "" for a request that is not signed
+// in its header.
+func accessKey(r *http.Request) string {
+	_, credential, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+	id, _, _ := strings.Cut(credential, "/")
+	return id
+}
+
+// conditional reports whether a request is a PUT that must find nothing there.
+func (q *request) conditional() bool { return q.op == Put && q.header.Get("If-None-Match") == "*" }
 
 func opOf(r *http.Request, key string) Op {
 	query := r.URL.Query()

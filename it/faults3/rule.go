@@ -14,11 +14,13 @@ const Always = -1
 // A Rule makes some requests meet a fault. Among several the first one that
 // matches and still fires wins.
 type Rule struct {
-	Op    Op     // "" is any
-	Key   string // what the key contains
-	Skip  int    // matching requests that pass before it fires
-	Times int    // how often it fires; 0 is once, [Always] for ever
-	Fault Fault
+	Op        Op     // "" is any
+	Key       string // what the key contains
+	AccessKey string // who signed; "" is anybody
+	Skip      int    // matching requests that pass before it fires
+	Every     int    // of those after them, only each n-th meets it; 0 is each
+	Times     int    // how often it fires; 0 is once, [Always] for ever
+	Fault     Fault
 
 	seen, fired int
 }
@@ -31,6 +33,7 @@ type Fault struct {
 	Code   string
 	Drop   bool // cut the connection instead of answering
 	Apply  bool // with Drop: the request takes effect first
+	Torn   bool // the store behind gets the first half of the request, and no more of it
 	body   func([]byte) (sent []byte, announced int)
 }
 
@@ -40,11 +43,25 @@ func SlowDown() Fault { return Status(http.StatusServiceUnavailable, "SlowDown")
 // Denied is a store that does not let these credentials do it.
 func Denied() Fault { return Status(http.StatusForbidden, "AccessDenied") }
 
+// Expired is what AWS answers to credentials whose time is over. It is no 403.
+func Expired() Fault { return Status(http.StatusBadRequest, "ExpiredToken") }
+
+// Full is a store without room, as some answer: with half of the object on its
+// disk.
+func Full() Fault {
+	f := Status(http.StatusInsufficientStorage, "InsufficientStorage")
+	f.Torn = true
+	return f
+}
+
 // Status answers with an S3 error; nothing takes effect.
 func Status(status int, code string) Fault { return Fault{Name: code, Status: status, Code: code} }
 
 // Lost cuts the connection before anything takes effect.
 func Lost() Fault { return Fault{Name: "lost", Drop: true} }
+
+// Torn cuts the connection in the middle of the request.
+func Torn() Fault { return Fault{Name: "torn", Drop: true, Torn: true} }
 
 // LostReply lets the request take effect, and cuts the connection then.
 func LostReply() Fault { return Fault{Name: "lost reply", Drop: true, Apply: true} }
@@ -106,21 +123,25 @@ func (s *Server) Fired() int {
 }
 
 // meet returns the fault that a request meets, or the zero Fault.
-func (s *Server) meet(op Op, key string) Fault {
+func (s *Server) meet(q *request) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.rules {
-		if r.Op != "" && r.Op != op || !strings.Contains(key, r.Key) {
+		if !r.matches(q) {
 			continue
 		}
 		r.seen++
-		if r.seen <= r.Skip || r.Times != Always && r.fired >= r.Times {
+		if r.seen <= r.Skip || r.Every > 0 && (r.seen-r.Skip)%r.Every != 0 || r.Times != Always && r.fired >= r.Times {
 			continue
 		}
 		r.fired++
 		return r.Fault
 	}
 	return Fault{}
+}
+
+func (r *Rule) matches(q *request) bool {
+	return (r.Op == "" || r.Op == q.op) && strings.Contains(q.key, r.Key) && (r.AccessKey == "" || r.AccessKey == accessKey(q.Request))
 }
 
 // refuses reports whether the request must not take effect.

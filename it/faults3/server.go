@@ -2,23 +2,27 @@
 // archive needs, and misbehaves to order.
 //
 //	PUT object        If-None-Match: *, checksums in header or trailer, aws-chunked
-//	GET, HEAD object  Range
-//	DELETE object
-//	GET bucket        ListObjectsV2 (prefix, start-after, max-keys), location,
-//	                  versioning, object-lock
+//	GET, HEAD object  Range, versionId
+//	DELETE object     versionId
+//	GET bucket        ListObjectsV2 (prefix, start-after, max-keys), versions,
+//	                  location, versioning, object-lock
 //	HEAD bucket
 //
 // A [Rule] makes some of the requests go wrong; [Options] describe a store that
-// is odd all of the time. Every checksum that a request states is checked, as
-// good stores do, so that a fault is never hidden by a careless server.
+// is odd all of the time, or one that answers as AWS does where others do not.
+// Every checksum that a request states is checked, as good stores do, so that a
+// fault is never hidden by a careless server.
+//
+// With [Options.Behind] the objects are those of another store: what no rule
+// touches is passed on to it as it came, and its answer back. Of the options
+// only TLS matters then.
 //
 // Addressing is path style. There is one bucket. Signatures are not checked,
-// there are no versions and no multipart uploads, and what is not listed above
-// is answered with 501.
+// there are no multipart uploads, listings of versions have one page, and what
+// is not listed above is answered with 501.
 package faults3
 
 import (
-	"bytes"
 	"encoding/pem"
 	"encoding/xml"
 	"fmt"
@@ -54,6 +58,19 @@ type Options struct {
 	PageSize      int    // most keys on a page of a listing; 0 is 1,000
 	Checksums     Policy // on a PUT
 	RefuseChunked bool   // 400 to a PUT with an aws-chunked body
+
+	// Versioned keeps all versions of an object. Deleting one puts a delete
+	// marker on top, after which a create-only PUT is let through: AWS does so,
+	// and some other stores do not.
+	Versioned bool
+	// Conflicts answers 409 ConditionalRequestConflict, as AWS does, to a
+	// create-only PUT that was under way when another one of its key won. One
+	// that begins later gets 412.
+	Conflicts bool
+	// Now is the store's clock, as its Date header tells it; nil is time.Now.
+	Now func() time.Time
+
+	Behind string // the URL of a store to which requests are passed on; "" is none
 }
 
 // A Request is one line of what the server has seen.
@@ -76,14 +93,15 @@ type Server struct {
 	http *httptest.Server
 
 	mu       sync.Mutex
-	objects  map[string][]byte
+	objects  map[string]*object
+	racers   map[string]map[*request]bool // by key: create-only PUTs under way, and whether another has won meanwhile
 	rules    []*Rule
 	requests []Request
 }
 
 // Start starts a store. The caller closes it.
 func Start(o Options) *Server {
-	s := &Server{opts: o, objects: map[string][]byte{}}
+	s := &Server{opts: o, objects: map[string]*object{}, racers: map[string]map[*request]bool{}}
 	s.http = httptest.NewUnstartedServer(s)
 	if o.TLS {
 		s.http.StartTLS()
@@ -105,7 +123,8 @@ func (s *Server) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 }
 
-// Requests returns what the server has seen so far, in order.
+// Requests returns what the server has seen so far, in order; before another
+// store, only what met a fault.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,19 +135,22 @@ func (s *Server) Requests() []Request {
 func (s *Server) Object(key string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	body, ok := s.objects[key]
-	return body, ok
+	v := s.objects[key].current()
+	if v == nil {
+		return nil, false
+	}
+	return v.body, true
 }
 
-// Set puts an object there, or nil for none, past all rules.
+// Set puts an object there in the place of all its versions, or nil for none,
+// past all rules.
 func (s *Server) Set(key string, body []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if body == nil {
-		delete(s.objects, key)
-		return
+	delete(s.objects, key)
+	if body != nil {
+		s.objects[key] = &object{versions: []version{{id: nullVersion, body: body}}}
 	}
-	s.objects[key] = body
 }
 
 // Keys returns the keys that begin with prefix, sorted.
@@ -140,7 +162,9 @@ func (s *Server) Keys(prefix string) []string {
 
 func (s *Server) keys(prefix string) []string {
 	keys := slices.Collect(maps.Keys(s.objects))
-	keys = slices.DeleteFunc(keys, func(k string) bool { return !strings.HasPrefix(k, prefix) })
+	keys = slices.DeleteFunc(keys, func(k string) bool {
+		return !strings.HasPrefix(k, prefix) || s.objects[k].current() == nil
+	})
 	slices.Sort(keys)
 	return keys
 }
@@ -150,7 +174,7 @@ func (s *Server) keys(prefix string) []string {
 func (s *Server) Dump(dir string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key, body := range s.objects {
+	for _, key := range s.keys("") {
 		if !filepath.IsLocal(key) {
 			return fmt.Errorf("key %q is no local path", key)
 		}
@@ -158,7 +182,7 @@ func (s *Server) Dump(dir string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, body, 0o644); err != nil {
+		if err := os.WriteFile(path, s.objects[key].current().body, 0o644); err != nil {
 			return err
 		}
 	}
@@ -169,11 +193,19 @@ func (s *Server) Dump(dir string) error {
 // its way. Requests take effect one at a time.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req := parse(r)
-	fault := s.meet(req.op, req.key)
+	fault := s.meet(req)
+	s.enter(req)
 	sleep(r, fault.Delay)
 	rec := httptest.NewRecorder()
-	if !fault.refuses() {
+	switch {
+	case s.opts.Behind != "":
+		s.pass(rec, req, fault)
+	case !fault.refuses():
 		s.handle(rec, req)
+	}
+	s.leave(req)
+	if s.opts.Now != nil {
+		w.Header().Set("Date", s.opts.Now().UTC().Format(http.TimeFormat))
 	}
 	status := reply(w, rec, fault)
 	s.record(Request{
@@ -188,7 +220,27 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) record(r Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests = append(s.requests, r)
+	if s.opts.Behind == "" || r.Fault != "" {
+		s.requests = append(s.requests, r)
+	}
+}
+
+// enter notes that a create-only PUT is under way.
+func (s *Server) enter(q *request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opts.Conflicts && q.conditional() {
+		if s.racers[q.key] == nil {
+			s.racers[q.key] = map[*request]bool{}
+		}
+		s.racers[q.key][q] = false
+	}
+}
+
+func (s *Server) leave(q *request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.racers[q.key], q)
 }
 
 // handle does what a good store does, within the options.
@@ -205,44 +257,14 @@ func (s *Server) handle(w http.ResponseWriter, r *request) {
 	case r.op == Get, r.op == Head:
 		s.get(w, r)
 	case r.op == Delete:
-		delete(s.objects, r.key)
-		w.WriteHeader(http.StatusNoContent)
+		s.delete(w, r)
 	case r.op == List:
 		s.list(w, r)
 	case r.op == Ask:
-		ask(w, r)
+		s.ask(w, r)
 	default:
 		refuse(w, http.StatusNotImplemented, "NotImplemented")
 	}
-}
-
-func (s *Server) put(w http.ResponseWriter, r *request) {
-	stated := r.checksum != "" || r.header.Get("Content-Md5") != ""
-	_, taken := s.objects[r.key]
-	switch {
-	case s.opts.RefuseChunked && r.chunked:
-		refuse(w, http.StatusBadRequest, "XAmzContentSHA256Mismatch")
-	case s.opts.Checksums == Refuse && r.checksum != "":
-		refuse(w, http.StatusBadRequest, "InvalidArgument")
-	case s.opts.Checksums == Require && !stated:
-		refuse(w, http.StatusBadRequest, "InvalidRequest")
-	case r.header.Get("If-None-Match") == "*" && taken:
-		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
-	default:
-		s.objects[r.key] = r.body
-		w.Header().Set("ETag", etag(r.body))
-	}
-}
-
-func (s *Server) get(w http.ResponseWriter, r *request) {
-	body, ok := s.objects[r.key]
-	if !ok {
-		refuse(w, http.StatusNotFound, "NoSuchKey")
-		return
-	}
-	w.Header().Set("ETag", etag(body))
-	w.Header().Set("Content-Type", "application/octet-stream")
-	http.ServeContent(w, r.Request, "", time.Time{}, bytes.NewReader(body))
 }
 
 // list answers ListObjectsV2. The token of the next page is the last key.
@@ -260,7 +282,7 @@ func (s *Server) list(w http.ResponseWriter, r *request) {
 	keys = slices.DeleteFunc(keys, func(k string) bool { return k <= after })
 	page := listing{Name: Bucket, Prefix: q.Get("prefix"), MaxKeys: limit, IsTruncated: len(keys) > limit}
 	for _, k := range keys[:min(limit, len(keys))] {
-		page.Contents = append(page.Contents, entry{Key: k, Size: len(s.objects[k]), ETag: etag(s.objects[k])})
+		page.Contents = append(page.Contents, entry{Key: k, Size: len(s.objects[k].current().body), ETag: etag(s.objects[k].current().body)})
 	}
 	page.KeyCount = len(page.Contents)
 	if page.IsTruncated {
@@ -284,8 +306,8 @@ type entry struct {
 	ETag string
 }
 
-// ask answers questions about the bucket: a plain one, without versions or locks.
-func ask(w http.ResponseWriter, r *request) {
+// ask answers questions about the bucket, which has no locks.
+func (s *Server) ask(w http.ResponseWriter, r *request) {
 	q := r.URL.Query()
 	switch {
 	case q.Has("location"):
@@ -293,9 +315,16 @@ func ask(w http.ResponseWriter, r *request) {
 			XMLName xml.Name `xml:"LocationConstraint"`
 		}{})
 	case q.Has("versioning"):
-		answer(w, struct {
+		c := struct {
 			XMLName xml.Name `xml:"VersioningConfiguration"`
-		}{})
+			Status  string   `xml:",omitempty"`
+		}{}
+		if s.opts.Versioned {
+			c.Status = "Enabled"
+		}
+		answer(w, c)
+	case q.Has("versions"):
+		s.listVersions(w, q.Get("prefix"))
 	case q.Has("object-lock"):
 		refuse(w, http.StatusNotFound, "ObjectLockConfigurationNotFoundError")
 	case r.Method == http.MethodHead:
