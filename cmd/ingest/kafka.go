@@ -2,85 +2,76 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"os"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/sasl"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
 	"go.uber.org/zap"
 
 	"github.com/ledgerlake/ledgerlake/config"
 )
 
+// metadataAge is how long a topic that a pattern matches, or a new partition,
+// may stay unseen.
+const metadataAge = time.Minute
+
 // connection returns how franz-go reaches the brokers: where they are, over
-// TLS or not, and as whom.
-func connection(s *config.Ingest, origins config.Origins) ([]kgo.Opt, error) {
-	opts := []kgo.Opt{kgo.SeedBrokers(s.Brokers...), kgo.ClientID(s.Kafka.ClientID)}
+// TLS or not, and as whom. warn is told of files that cannot be read again.
+func connection(ctx context.Context, s *config.Ingest, origins config.Origins, warn func(string, error)) ([]kgo.Opt, error) {
+	opts := []kgo.Opt{kgo.SeedBrokers(s.Brokers...), kgo.ClientID(s.Kafka.ClientID), kgo.MetadataMaxAge(metadataAge)}
+	if s.Kafka.Rack != "" {
+		opts = append(opts, kgo.Rack(s.Kafka.Rack))
+	}
 	if s.Kafka.TLS {
-		t, err := tlsConfig(&s.Kafka, origins)
+		d, err := newDialer(&s.Kafka, origins, warn)
 		if err != nil {
 			return nil, err
 		}
-		opts = append(opts, kgo.DialTLSConfig(t))
+		opts = append(opts, kgo.Dialer(d.dial))
 	}
-	if m := mechanism(s.Kafka.SASL); m != nil {
+	m, err := mechanism(ctx, s)
+	if err != nil {
+		return nil, &config.Error{Name: "kafka.sasl.mechanism", Source: origins["kafka.sasl.mechanism"], Fault: err.Error()}
+	}
+	if m != nil {
 		opts = append(opts, kgo.SASL(m))
 	}
 	return opts, nil
 }
 
-func tlsConfig(k *config.Kafka, origins config.Origins) (*tls.Config, error) {
-	t := &tls.Config{MinVersion: tls.VersionTLS12}
-	fault := func(name, text string) (*tls.Config, error) {
-		return nil, &config.Error{Name: name, Source: origins[name], Fault: text}
-	}
-	if k.CAFile != "" {
-		pem, err := os.ReadFile(k.CAFile)
-		if err != nil {
-			return fault("kafka.ca-file", err.Error())
-		}
-		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM(pem) {
-			return fault("kafka.ca-file", "want certificates in PEM, found none")
-		}
-	}
-	if k.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(k.CertFile, k.KeyFile)
-		if err != nil {
-			return fault("kafka.cert-file", err.Error())
-		}
-		t.Certificates = []tls.Certificate{pair}
-	}
-	return t, nil
-}
+// heartbeat is how often a member of a group says that it lives.
+const heartbeat = 3 * time.Second
 
-func mechanism(s config.SASL) sasl.Mechanism {
-	user, password := s.User, s.Password.Reveal()
-	switch s.Mechanism {
-	case config.SASLPlain:
-		return plain.Auth{User: user, Pass: password}.AsMechanism()
-	case config.SASLScram256:
-		return scram.Auth{User: user, Pass: password}.AsSha256Mechanism()
-	case config.SASLScram512:
-		return scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
+// membership returns what kind of member of its group this process is; nothing
+// where it joins none.
+func membership(s *config.Ingest) []kgo.Opt {
+	if len(s.Assign) > 0 {
+		return nil
 	}
-	return nil
+	k := &s.Kafka
+	opts := []kgo.Opt{kgo.SessionTimeout(k.SessionTimeout), kgo.HeartbeatInterval(min(heartbeat, k.SessionTimeout/3))}
+	if k.InstanceID != "" {
+		opts = append(opts, kgo.InstanceID(k.InstanceID))
+	}
+	if k.GroupProtocol == config.GroupConsumer {
+		opts = append(opts, kgo.ServerSideBalancer())
+	}
+	return opts
 }
 
 // warnings logs what is likely a mistake, and none that ingest stops for: a
-// topic that is not there (it is read as soon as it is), and a password that
+// topic that is not there (it is read as soon as it is), and a secret that
 // anybody on the way can read. It returns when the brokers have answered, or
 // not within its time; that they do not answer is the pipeline's to say.
 func warnings(ctx context.Context, log *zap.Logger, s *config.Ingest, opts []kgo.Opt) {
-	if s.Kafka.SASL.Mechanism == config.SASLPlain && !s.Kafka.TLS {
+	switch m := s.Kafka.SASL.Mechanism; {
+	case s.Kafka.TLS:
+	case m == config.SASLPlain:
 		log.Warn("the password for Kafka is sent in the clear: set kafka.tls, or use scram")
+	case m == config.SASLOAuthBearer:
+		log.Warn("the token for Kafka is sent in the clear: set kafka.tls")
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -89,7 +80,11 @@ func warnings(ctx context.Context, log *zap.Logger, s *config.Ingest, opts []kgo
 		return
 	}
 	defer client.Close()
-	topics, err := kadm.NewClient(client).ListTopics(ctx, s.Topics...)
+	names := named(s)
+	if len(names) == 0 {
+		return // all topics would be listed
+	}
+	topics, err := kadm.NewClient(client).ListTopics(ctx, names...)
 	if err != nil {
 		return
 	}
@@ -98,4 +93,13 @@ func warnings(ctx context.Context, log *zap.Logger, s *config.Ingest, opts []kgo
 			log.Warn("topic does not exist; it is read as soon as it does", zap.String("topic", t.Topic))
 		}
 	}
+}
+
+// named returns the topics that the settings name, whole or by a partition.
+func named(s *config.Ingest) []string {
+	names := s.Topics
+	for _, p := range s.Assign {
+		names = append(names[:len(names):len(names)], p.Topic)
+	}
+	return names
 }

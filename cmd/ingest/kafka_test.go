@@ -1,24 +1,11 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/ledgerlake/ledgerlake/config"
 )
@@ -26,7 +13,8 @@ import (
 // A broker that speaks TLS, asks for a client's certificate and wants a
 // password lets in who has them all, and nobody else.
 func TestConnection(t *testing.T) {
-	ca, cert, key, server := certificates(t)
+	own := newIdentity(t)
+	ca, cert, key, server := own.cert, own.cert, own.key, own.server()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.TLS(server), kfake.EnableSASL(),
 		kfake.Superuser("PLAIN", "plain", "secret"), kfake.Superuser("SCRAM-SHA-256", "s256", "secret"), kfake.Superuser("SCRAM-SHA-512", "s512", "secret"))
 	if err != nil {
@@ -73,7 +61,7 @@ func TestWarnings(t *testing.T) {
 	defer cluster.Close()
 	s := config.Ingest{Brokers: cluster.ListenAddrs(), Topics: []string{"there", "not-there"}}
 	s.Kafka = config.Kafka{ClientID: "test", SASL: config.SASL{Mechanism: config.SASLPlain, User: "plain", Password: config.NewSecret("secret")}}
-	opts, err := connection(&s, nil)
+	opts, err := connection(t.Context(), &s, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,58 +73,29 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// What is named in the settings is warned of where it is not there, also where
+// only a partition of it is named; a pattern names nothing.
+func TestNamed(t *testing.T) {
+	for _, tt := range []struct {
+		s    config.Ingest
+		want string
+	}{
+		{config.Ingest{Topics: []string{"a", "b"}, TopicPattern: "c.*"}, "[a b]"},
+		{config.Ingest{Assign: []config.Partition{{Topic: "a", Number: 1}, {Topic: "b"}}}, "[a b]"},
+		{config.Ingest{TopicPattern: "c.*"}, "[]"},
+	} {
+		if got := fmt.Sprint(named(&tt.s)); got != tt.want {
+			t.Errorf("named %s, want %s", got, tt.want)
+		}
+	}
+}
+
 // ping reports whether a client with these settings is let in.
 func ping(t *testing.T, s *config.Ingest) bool {
 	t.Helper()
-	opts, err := connection(s, nil)
+	opts, err := connection(t.Context(), s, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := kgo.NewClient(append(opts, kgo.RetryTimeout(2*time.Second), kgo.RequestRetries(0))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	return client.Ping(t.Context()) == nil
-}
-
-// certificates makes a CA, a client's certificate and key as files, and the
-// settings of a server that asks for them.
-func certificates(t *testing.T) (ca, cert, key string, server *tls.Config) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, BasicConstraintsValid: true, IsCA: true,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ca, key = writePEM(t, "CERTIFICATE", der), writePEM(t, "PRIVATE KEY", pkcs8)
-	pair, err := tls.LoadX509KeyPair(ca, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(pair.Leaf)
-	return ca, ca, key, &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
-}
-
-func writePEM(t *testing.T, kind string, der []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "file.pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return letIn(t, opts)
 }

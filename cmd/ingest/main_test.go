@@ -92,7 +92,7 @@ func TestBadUse(t *testing.T) {
 		{"nothing", nil, nil, "not understood: no command: want run, doctor or versions; --help says more"},
 		{"no command", []string{"--topics", "t"}, nil, `not understood: no command "--topics": want run, doctor or versions; --help says more`},
 		{"misspelt command", []string{"runn"}, nil, `not understood: no command "runn": want run, doctor or versions; --help says more`},
-		{"nothing to read", []string{"run", "--bucket", "s3://bucket"}, nil, "topics: not set: give --topics (or LEDGERLAKE_TOPICS, or topics in the file), one or more of: the name of a Kafka topic"},
+		{"nothing to read", []string{"run", "--bucket", "s3://bucket"}, nil, "topics: not set: give --topics (or LEDGERLAKE_TOPICS, or topics in the file), one or more of: the name of a Kafka topic; or --topic-pattern, or --assign"},
 		{"nowhere to write", []string{"run", "--topics", "t"}, nil, "bucket: not set: give --bucket (or LEDGERLAKE_BUCKET, or bucket in the file), s3://bucket/prefix?setting=value"},
 		{"nothing to probe", []string{"doctor"}, nil, "bucket: not set: give --bucket (or LEDGERLAKE_BUCKET, or bucket in the file), s3://bucket/prefix?setting=value"},
 		{"flag", with("--batch.rows", "0"), nil, `batch.rows (flag --batch.rows): "0" is not allowed: want a whole number from 1 to 1000000`},

@@ -32,7 +32,9 @@ func ingest(ctx context.Context, in invocation) error {
 	if err := check(&s, origins); err != nil {
 		return err
 	}
-	client, err := connection(&s, origins)
+	log := newLogger(in.stderr, s.Log)
+	often := sampled(log)
+	client, err := connection(ctx, &s, origins, func(what string, err error) { often.Warn(what, zap.Error(err)) })
 	if err != nil {
 		return err
 	}
@@ -40,8 +42,7 @@ func ingest(ctx context.Context, in invocation) error {
 	if err != nil {
 		return err
 	}
-	log := newLogger(in.stderr, s.Log)
-	p := pipelineSettings(&s, bucket, append(slices.Clip(client), kgo.WithLogger(clientLog{sampled(log).Sugar()})))
+	p := pipelineSettings(&s, bucket, slices.Concat(client, membership(&s), []kgo.Opt{kgo.WithLogger(clientLog{often.Sugar()})}))
 	if err := examine(ctx, log, &p, bucket); err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ const (
 	sync      = "golang.org/x/sync"
 	pflag     = "github.com/spf13/pflag"
 	zap       = "go.uber.org/zap"
+	prom      = "github.com/prometheus/client_golang"
+	oauth2    = "golang.org/x/oauth2"
 )
 
 // kafka is franz-go without kfake, the embedded broker.
@@ -110,7 +112,7 @@ var Rooms = []Room{
 	{
 		Folder:      "cmd/ingest",
 		Imports:     slices.Concat(product, []string{"config"}),
-		Drivers:     slices.Concat(kafka, []string{zap, pflag}),
+		Drivers:     slices.Concat(kafka, []string{zap, pflag, prom, oauth2, aws}), // AWS's credentials, for Kafka
 		TestDrivers: []string{kfake},
 	},
 	{
