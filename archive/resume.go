@@ -36,22 +36,19 @@ type SegmentRef struct {
 	Rows    int64
 }
 
-// Resume reads where a line stands from the bucket alone, and names the
-// segments of the last rows rows. The newest segment is read whole and its
-// rows are checked; of the others only the metadata is read.
+// Resume reads where a line stands behind its first n segments, from the bucket
+// alone, and names those of them that hold the last rows rows. The newest of
+// the n is read whole and its rows are checked; of the others only the metadata
+// is read. Whether they are what Kafka said is not its question.
 //
-// The cost is one LIST for each 1,000 segments and one GET a segment: as long
-// as no anchor holds the heads, every segment may be the last word on a log.
-func Resume(ctx context.Context, src Source, archiveID string, l Line, rows int64) (*Resumed, error) {
-	n, err := countSegments(ctx, src, l)
-	if err != nil {
-		return nil, err
-	}
+// The cost is one GET a segment: as long as no anchor holds the heads, every
+// segment may be the last word on a log.
+func Resume(ctx context.Context, src Source, archiveID string, l Line, n, rows int64) (*Resumed, error) {
 	r := &Resumed{State: NewState(archiveID, l)}
 	if n == 0 {
 		return r, nil
 	}
-	newest, err := readNewest(ctx, src, l, n-1)
+	newest, err := GetSegment(ctx, src, l, n-1)
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +66,10 @@ func Resume(ctx context.Context, src Source, archiveID string, l Line, rows int6
 	return r, nil
 }
 
-// countSegments lists a line's segments and requires that their ordinals are
-// dense from 0.
-func countSegments(ctx context.Context, src Source, l Line) (int64, error) {
+// CountSegments lists a line's segments and requires that their ordinals are
+// dense from 0; else the error matches [ErrBreaks]. It costs one LIST for each
+// 1,000 segments.
+func CountSegments(ctx context.Context, src Source, l Line) (int64, error) {
 	for o, err := range src.List(ctx, linePrefix("catalog", l), "") {
 		if err != nil {
 			return 0, fmt.Errorf("list catalog: %w", err)
@@ -95,7 +93,9 @@ func countSegments(ctx context.Context, src Source, l Line) (int64, error) {
 	return n, nil
 }
 
-func readNewest(ctx context.Context, src Source, l Line, ordinal int64) (*SegmentObject, error) {
+// GetSegment reads a segment whole and checks it as [ReadSegment] does. The
+// error matches [ErrBreaks] where its bytes are not a segment.
+func GetSegment(ctx context.Context, src Source, l Line, ordinal int64) (*SegmentObject, error) {
 	body, err := src.Get(ctx, SegmentKey(l, ordinal))
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w", ordinal, err)
@@ -161,7 +161,7 @@ func (w *walk) back(ctx context.Context, newer *Segment) error {
 // lastArchived takes the time of the newest row, where the newest segments
 // have no rows.
 func (w *walk) lastArchived(ctx context.Context, ordinal int64) error {
-	o, err := readNewest(ctx, w.src, w.line, ordinal)
+	o, err := GetSegment(ctx, w.src, w.line, ordinal)
 	if err != nil {
 		return err
 	}
@@ -184,6 +184,24 @@ func (w *walk) metadata(ctx context.Context, from, to int64) ([]*Segment, error)
 		})
 	}
 	return segs, g.Wait()
+}
+
+// SegmentOfRow returns the ordinal, below a given one, of the segment that holds
+// the row of a seq of a tenant's log. It returns an error matching
+// [ErrNotFound] if there is none. The cost is one GET for each segment between.
+func SegmentOfRow(ctx context.Context, src Source, l Line, below int64, tenant string, seq int64) (int64, error) {
+	for ordinal := below - 1; ordinal >= 0; ordinal-- {
+		seg, err := readMetadata(ctx, src, SegmentKey(l, ordinal))
+		if err != nil {
+			return 0, fmt.Errorf("segment %d: %w", ordinal, err)
+		}
+		for _, log := range seg.Logs {
+			if log.Tenant == tenant && log.FirstSeq <= seq && seq < log.FirstSeq+log.Rows {
+				return ordinal, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("row %d of a log: %w", seq, ErrNotFound)
 }
 
 // readMetadata reads a segment's metadata from the end of its object: one GET,

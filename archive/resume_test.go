@@ -27,13 +27,22 @@ func grow(t *testing.T, b *archive.Memory, segments int) *archive.State {
 	return st
 }
 
+// resume counts the segments of the line and resumes behind all of them.
+func resume(t *testing.T, b *archive.Memory, rows int64) (*archive.Resumed, error) {
+	n, err := archive.CountSegments(t.Context(), b, line)
+	if err != nil {
+		return nil, err
+	}
+	return archive.Resume(t.Context(), b, archiveID, line, n, rows)
+}
+
 // Resume gives the state that writing gave, whatever the number of segments;
 // also the head of a log that was last written long ago.
 func TestResumeFindsTheState(t *testing.T) {
 	for _, n := range []int{1, 2, 5, 63, 64, 65, 200} {
 		b := archive.NewMemory()
 		want := grow(t, b, n)
-		r, err := archive.Resume(t.Context(), b, archiveID, line, 10)
+		r, err := resume(t, b, 10)
 		if err != nil {
 			t.Fatalf("%d segments: %v", n, err)
 		}
@@ -48,7 +57,7 @@ func TestResumeNamesTheNewestSegments(t *testing.T) {
 	b := archive.NewMemory()
 	grow(t, b, 20)
 	for rows, want := range map[int64]int{0: 0, 1: 1, 2: 1, 3: 2, 10: 5, 1000: 20} {
-		r, err := archive.Resume(t.Context(), b, archiveID, line, rows)
+		r, err := resume(t, b, rows)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +76,7 @@ func TestResumeNamesTheNewestSegments(t *testing.T) {
 // foreign object in place of its newest segment, or a catalog that it cannot
 // read.
 func TestResumeRefuses(t *testing.T) {
-	r, err := archive.Resume(t.Context(), archive.NewMemory(), archiveID, line, 10)
+	r, err := resume(t, archive.NewMemory(), 10)
 	if err != nil || r.State.Ordinal != 0 || r.State.NextOffset != -1 {
 		t.Errorf("an empty line: %+v, %v", r, err)
 	}
@@ -89,8 +98,47 @@ func TestResumeRefuses(t *testing.T) {
 		if _, err := b.Create(t.Context(), c.key, c.body); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := archive.Resume(t.Context(), b, archiveID, line, 10); !errors.Is(err, c.want) {
+		if _, err := resume(t, b, 10); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// Behind fewer segments than there are, Resume gives the state that was then.
+func TestResumeBehindTheFirstSegments(t *testing.T) {
+	b := archive.NewMemory()
+	grow(t, b, 9)
+	for n := int64(1); n <= 9; n++ {
+		want := grow(t, archive.NewMemory(), int(n))
+		r, err := archive.Resume(t.Context(), b, archiveID, line, n, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.State.Ordinal != n || r.State.NextOffset != want.NextOffset || len(r.State.Heads) != len(want.Heads) {
+			t.Errorf("behind %d segments: %+v", n, r.State)
+		}
+	}
+}
+
+// A row's segment is found wherever it lies, and a row that is not there is not.
+func TestSegmentOfRow(t *testing.T) {
+	b := archive.NewMemory()
+	grow(t, b, 9)
+	for _, tt := range []struct {
+		tenant string
+		seq    int64
+		below  int64
+		want   int64 // -1: not found
+	}{
+		{"once", 0, 9, 3}, {"once", 1, 9, -1}, {"once", 0, 3, -1}, {"acme", 0, 9, 0}, {"acme", 7, 9, 8}, {"nobody", 0, 9, -1},
+	} {
+		got, err := archive.SegmentOfRow(t.Context(), b, line, tt.below, tt.tenant, tt.seq)
+		if tt.want < 0 {
+			if !errors.Is(err, archive.ErrNotFound) {
+				t.Errorf("%+v: %d, %v", tt, got, err)
+			}
+		} else if err != nil || got != tt.want {
+			t.Errorf("%+v: %d, %v", tt, got, err)
 		}
 	}
 }

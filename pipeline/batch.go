@@ -124,6 +124,17 @@ func (b *batch) dropBefore(offset int64) (given int64) {
 	return given
 }
 
+// timestamps returns those of the batch's records, in milliseconds since 1970.
+func (b *batch) timestamps() []int64 {
+	ts := make([]int64, 0, len(b.items))
+	for i := range b.items {
+		if r := b.items[i].record; r != nil {
+			ts = append(ts, r.Timestamp.UnixMilli())
+		}
+	}
+	return ts
+}
+
 // due reports whether the batch is to be closed now, given that no PUT is in
 // flight; if not, it returns when it will be (the zero time: not by itself).
 func (b *batch) due(s *Batch, now time.Time, spent bool) (bool, time.Time) {

@@ -25,6 +25,15 @@ type remembered struct {
 	entry entry
 }
 
+// tenants returns how many rows each log has in the segment.
+func (b *built) tenants() map[string]int64 {
+	rows := make(map[string]int64, len(b.segment.Logs))
+	for i := range b.segment.Logs {
+		rows[b.segment.Logs[i].Tenant] = b.segment.Logs[i].Rows
+	}
+	return rows
+}
+
 // A builder turns a batch into the next segment of a state. It decides, in
 // offset order, which records repeat a row and which conflict with one, and
 // stamps the others. Building again from another state is allowed, and is what
@@ -145,12 +154,16 @@ func (b *builder) repeats(it *item) (entry, repeat, error) {
 	return e, otherContent, nil
 }
 
+// conflictDetail goes before the seq of the row that came first. A comparison
+// reads it again.
+const conflictDetail = "other content under the coordinates of seq "
+
 // conflict turns the item's row into a reject: its coordinates are taken by a
 // row of other content.
 func (b *builder) conflict(it *item, first entry) {
 	it.conflict = true
 	it.reject = audit.Conflict(&b.batch.rows[it.row].Record, message(it.record, nil),
-		fmt.Sprintf("other content under the coordinates of seq %d", first.seq))
+		fmt.Sprint(conflictDetail, first.seq))
 }
 
 // decodeAgain restores the row that conflict replaced.

@@ -1,10 +1,13 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,23 +36,26 @@ const (
 // just been assigned or resumed may have to wait for idle ones.
 const fetchWait = 250 * time.Millisecond
 
-// A consumer reads the topics as a member of a group, and hands each partition
-// its records.
+// A consumer reads the topics as a member of a group, or partitions that it was
+// told to, and hands each partition its records.
 type consumer struct {
 	*shared
-	client *kgo.Client
-	admin  *kadm.Client
-	life   context.Context // of partitions: it ends after a clean stop, not with it
-	end    context.CancelFunc
-	failed atomic.Bool // a partition has stopped
+	client       *kgo.Client
+	admin        *kadm.Client
+	decompressor kgo.Decompressor
+	life         context.Context // of partitions: it ends after a clean stop, not with it
+	end          context.CancelFunc
+	joined       atomic.Bool // partitions have been assigned, maybe none
 	// ready is closed once client and admin are set: the group may assign
 	// partitions before NewClient has returned.
 	ready chan struct{}
 
-	mu    sync.Mutex
-	parts map[place]*running
+	mu     sync.Mutex
+	parts  map[place]*running
+	faults map[place]stopping // why partitions have stopped
 
 	commits sync.Mutex // one offset commit at a time
+	mute    bool       // vouchers may not be committed; guarded by commits
 }
 
 // A place is one partition of one topic.
@@ -61,33 +67,35 @@ type place struct {
 // running is a partition at work.
 type running struct {
 	*partition
-	delivered int64    // the offset after the last one delivered; owned by poll
-	committed position // guarded by commits
+	delivered int64        // the offset after the last one delivered; owned by poll
+	end       atomic.Int64 // of Kafka, as of the last fetch; -1 before
+	committed position     // guarded by commits
+}
+
+// A stopping is a partition that has stopped, and why.
+type stopping struct {
+	line archive.Line
+	err  error
 }
 
 func newConsumer(s Settings, ev Events) (*consumer, error) {
-	c := &consumer{shared: newShared(s, ev), parts: map[place]*running{}, ready: make(chan struct{})}
-	c.life, c.end = context.WithCancel(context.Background())
-	topics := s.Topics
-	if s.ControlTopic != "" {
-		topics = append([]string{s.ControlTopic}, topics...)
+	c := &consumer{
+		shared: newShared(s, ev), parts: map[place]*running{}, faults: map[place]stopping{}, ready: make(chan struct{}),
+		decompressor: kgo.DefaultDecompressor(),
 	}
-	opts := append([]kgo.Opt{
-		kgo.ConsumerGroup(s.Group),
-		kgo.ConsumeTopics(topics...),
+	c.life, c.end = context.WithCancel(context.Background())
+	opts := []kgo.Opt{
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords(),
-		kgo.DisableAutoCommit(),
-		kgo.BlockRebalanceOnPoll(),
 		kgo.FetchMaxBytes(fetchBytes),
 		kgo.FetchMaxPartitionBytes(fetchPartitionBytes),
 		kgo.FetchMaxWait(fetchWait),
-		kgo.AdjustFetchOffsetsFn(c.assign),
-		kgo.OnPartitionsRevoked(c.revoke),
-		kgo.OnPartitionsLost(c.lose),
-	}, s.Client...)
-	client, err := kgo.NewClient(opts...)
+	}
+	if len(s.Assign) == 0 {
+		opts = append(opts, c.membership()...)
+	}
+	client, err := kgo.NewClient(append(opts, s.Client...)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
@@ -105,15 +113,54 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 	return c, nil
 }
 
+// membership is what a client needs to share topics with a group.
+func (c *consumer) membership() []kgo.Opt {
+	opts := []kgo.Opt{
+		kgo.ConsumerGroup(c.Group),
+		kgo.DisableAutoCommit(),
+		kgo.BlockRebalanceOnPoll(),
+		kgo.AdjustFetchOffsetsFn(c.assign),
+		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { c.joined.Store(true) }),
+		kgo.OnPartitionsRevoked(c.revoke),
+		kgo.OnPartitionsLost(c.lose),
+	}
+	topics := c.Topics
+	if c.ControlTopic != "" {
+		topics = append([]string{c.ControlTopic}, topics...)
+	}
+	if c.TopicPattern == "" {
+		return append(opts, kgo.ConsumeTopics(topics...))
+	}
+	patterns := []string{wholeName(c.TopicPattern)}
+	for _, t := range topics {
+		patterns = append(patterns, wholeName(regexp.QuoteMeta(t)))
+	}
+	not := []string{"^__", wholeName(regexp.QuoteMeta(anchorTopic))}
+	if c.DLQTopic != "" {
+		not = append(not, wholeName(regexp.QuoteMeta(c.DLQTopic)))
+	}
+	return append(opts, kgo.ConsumeRegex(), kgo.ConsumeTopics(patterns...), kgo.ConsumeExcludeTopics(not...))
+}
+
+// wholeName returns a pattern that matches where p matches all of a name.
+func wholeName(p string) string { return "^(?:" + p + ")$" }
+
+// anchorTopic is where copies of anchors go. A pattern never reads it.
+const anchorTopic = "ledgerlake.anchors"
+
 func (c *consumer) run(ctx context.Context) error {
 	defer c.end()
-	committing := make(chan struct{})
-	go func() { defer close(committing); c.commitLoop(ctx) }()
+	var aside sync.WaitGroup
+	aside.Go(func() { c.commitLoop(ctx) })
+	for _, p := range c.Assign {
+		aside.Go(func() { c.read(ctx, place{p.Topic, p.Number}) })
+	}
 	c.poll(ctx)
-	<-committing
+	aside.Wait()
 	c.shutdown()
+	faults := c.hasFaults() // before the partitions are given away
 	c.client.CloseAllowingRebalance()
-	if c.failed.Load() {
+	if faults {
 		return ErrPartitionStopped
 	}
 	return nil
@@ -133,7 +180,9 @@ func (c *consumer) poll(ctx context.Context) {
 		}
 		fetches.EachError(func(topic string, number int32, err error) { c.fetchError(ctx, place{topic, number}, err) })
 		fetches.EachTopic(func(t kgo.FetchTopic) {
-			t.EachPartition(func(p kgo.FetchPartition) { c.deliver(place{t.Topic, p.Partition}, t.TopicID, p.Records) })
+			t.EachPartition(func(p kgo.FetchPartition) {
+				c.deliver(place{t.Topic, p.Partition}, t.TopicID, p.HighWatermark, p.Records)
+			})
 		})
 		c.client.AllowRebalance()
 	}
@@ -141,12 +190,16 @@ func (c *consumer) poll(ctx context.Context) {
 
 // deliver puts fetched records into their partition's mailbox, and pauses the
 // partition when that holds enough.
-func (c *consumer) deliver(at place, topicID [16]byte, records []*kgo.Record) {
+func (c *consumer) deliver(at place, topicID kadm.TopicID, end int64, records []*kgo.Record) {
 	r := c.at(at)
-	if r == nil || len(records) == 0 {
+	if r == nil {
 		return
 	}
-	if id := encodeTopicID(topicID); topicID != [16]byte{} && id != r.line.TopicID {
+	r.end.Store(end)
+	if len(records) == 0 {
+		return
+	}
+	if id := encodeTopicID(topicID); topicID != (kadm.TopicID{}) && id != r.line.TopicID {
 		c.stopped(at, fmt.Errorf("topic was deleted and created again (id %s, was %s): start again to archive the new one", id, r.line.TopicID))
 		r.drop()
 		return
@@ -178,7 +231,7 @@ func (c *consumer) fetchError(ctx context.Context, at place, err error) {
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
 	case r == nil:
 		c.warn(fmt.Sprintf("fetch %s/%d", at.topic, at.number), err)
-	case errors.As(err, &loss), errors.Is(err, kerr.UnknownTopicID):
+	case errors.As(err, &loss), errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kgo.ErrMaxDecompress):
 		c.stopped(at, err)
 		r.drop()
 	case errors.Is(err, kerr.OffsetOutOfRange):
@@ -214,6 +267,10 @@ func (c *consumer) outOfRange(ctx context.Context, at place, r *running) error {
 // nothing of it is read, and the alarm says why.
 func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	<-c.ready
+	vouched, err := c.vouchers(ctx, slices.Collect(maps.Keys(offsets)))
+	if err != nil {
+		return nil, err
+	}
 	out := map[string]map[int32]kgo.Offset{}
 	var mu sync.Mutex
 	g, gctx := errgroup.WithContext(ctx)
@@ -222,23 +279,46 @@ func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.
 		out[topic] = map[int32]kgo.Offset{}
 		c.assigned.Add(int64(len(numbers)))
 		for number := range numbers {
+			at := place{topic, number}
 			g.Go(func() error {
-				p, err := c.start(gctx, topic, number)
-				if gctx.Err() != nil {
-					return gctx.Err()
+				from, ok := c.begin(gctx, at, vouched[at])
+				if ok {
+					mu.Lock()
+					defer mu.Unlock()
+					out[topic][number] = from
 				}
-				if err != nil {
-					c.stopped(place{topic, number}, err)
-					return nil
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				out[topic][number] = c.launch(place{topic, number}, p)
-				return nil
+				return gctx.Err()
 			})
 		}
 	}
 	return out, g.Wait()
+}
+
+// read starts a partition that this process was told to read.
+func (c *consumer) read(ctx context.Context, at place) {
+	vouched, err := c.vouchers(ctx, []string{at.topic})
+	if err != nil {
+		return // ctx is done
+	}
+	c.assigned.Add(1)
+	if from, ok := c.begin(ctx, at, vouched[at]); ok {
+		c.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{at.topic: {at.number: from}})
+	}
+	c.joined.Store(true)
+}
+
+// begin starts a partition and returns where to fetch it from, or raises the
+// alarm and returns false.
+func (c *consumer) begin(ctx context.Context, at place, vouched string) (from kgo.Offset, ok bool) {
+	p, err := c.start(ctx, at, vouched)
+	if ctx.Err() != nil {
+		return from, false
+	}
+	if err != nil {
+		c.stopped(at, err)
+		return from, false
+	}
+	return c.launch(at, p), true
 }
 
 // launch lets a partition run, and returns where to fetch it from.
@@ -252,9 +332,11 @@ func (c *consumer) launch(at place, p *partition) kgo.Offset {
 		open:  func() { c.client.ResumeFetchPartitions(map[string][]int32{at.topic: {at.number}}) },
 	}
 	r := &running{partition: p, delivered: p.fetchFrom}
+	r.end.Store(-1)
 	c.mu.Lock()
 	old := c.parts[at]
 	c.parts[at] = r
+	delete(c.faults, at)
 	c.mu.Unlock()
 	if old != nil {
 		old.drop()
@@ -269,15 +351,23 @@ func (c *consumer) launch(at place, p *partition) kgo.Offset {
 
 // stopped raises the alarm for a partition, and fetches no more of it.
 func (c *consumer) stopped(at place, err error) {
-	c.failed.Store(true)
 	c.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.number}})
+	l := archive.Line{Topic: at.topic, Partition: at.number}
+	c.mu.Lock()
+	if r := c.parts[at]; r != nil {
+		l = r.line
+	}
+	c.faults[at] = stopping{l, err}
+	c.mu.Unlock()
 	if f := c.events.Stopped; f != nil {
-		l := archive.Line{Topic: at.topic, Partition: at.number}
-		if r := c.at(at); r != nil {
-			l = r.line
-		}
 		f(l, err)
 	}
+}
+
+func (c *consumer) hasFaults() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.faults) > 0
 }
 
 // revoke hands partitions back: the PUT in flight may end, what is durable is
@@ -309,6 +399,7 @@ func (c *consumer) remove(lost map[string][]int32) map[place]*running {
 		c.assigned.Add(-int64(len(numbers)))
 		for _, n := range numbers {
 			at := place{topic, n}
+			delete(c.faults, at)
 			if r := c.parts[at]; r != nil {
 				gone[at] = r
 				delete(c.parts, at)
@@ -349,51 +440,82 @@ func finishAll(ctx context.Context, parts map[place]*running, flush bool) {
 func (c *consumer) commitLoop(ctx context.Context) {
 	t := time.NewTicker(c.CommitInterval)
 	defer t.Stop()
-	for {
+	for renewed := c.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 		}
+		if now := c.Now(); now.Sub(renewed) > renewAfter {
+			c.renew()
+			renewed = now
+		}
 		c.commit(ctx, c.all)
 	}
 }
 
+// How long an idle partition's offset and voucher stand before they are
+// committed again: Kafka forgets the voucher of a week ago.
+const renewAfter = 6 * time.Hour
+
+// renew lets the next commit be one of all partitions.
+func (c *consumer) renew() {
+	c.commits.Lock()
+	defer c.commits.Unlock()
+	for _, r := range c.all() {
+		r.committed = position{}
+	}
+}
+
 // commit tells Kafka how far partitions are durable. It is a hint: a crash
-// before it, or an error, costs nothing.
+// before it, or an error, only means that more is compared at the next start.
 func (c *consumer) commit(ctx context.Context, which func() map[place]*running) {
 	c.commits.Lock()
 	defer c.commits.Unlock()
 	parts := which()
-	offsets := map[string]map[int32]kgo.EpochOffset{}
+	due := map[place]position{}
 	for at, r := range parts {
-		d := r.durable.Load()
-		if d == nil || r.committed == *d {
-			continue
+		if d := r.durable.Load(); d != nil && r.committed != *d {
+			due[at] = *d
 		}
+	}
+	if len(due) == 0 {
+		return
+	}
+	if err := errors.Join(c.commitOffsets(ctx, due), c.vouch(ctx, parts, due)); err != nil {
+		if ctx.Err() == nil {
+			c.warn("commit offsets", err)
+		}
+		return
+	}
+	for at, d := range due {
+		parts[at].committed = d
+	}
+}
+
+// commitOffsets commits as a member of the group; where this process was told
+// what to read, in the name of the group, which then must have no members.
+func (c *consumer) commitOffsets(ctx context.Context, due map[place]position) error {
+	if len(c.Assign) > 0 {
+		offsets := kadm.Offsets{}
+		for at, d := range due {
+			offsets.Add(kadm.Offset{Topic: at.topic, Partition: at.number, At: d.offset, LeaderEpoch: d.epoch})
+		}
+		resp, err := c.admin.CommitOffsets(ctx, c.Group, offsets)
+		return cmp.Or(err, resp.Error())
+	}
+	offsets := map[string]map[int32]kgo.EpochOffset{}
+	for at, d := range due {
 		if offsets[at.topic] == nil {
 			offsets[at.topic] = map[int32]kgo.EpochOffset{}
 		}
 		offsets[at.topic][at.number] = kgo.EpochOffset{Epoch: d.epoch, Offset: d.offset}
 	}
-	if len(offsets) == 0 {
-		return
-	}
 	var failed error
 	c.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
 		failed = commitError(resp, err)
 	})
-	if failed != nil {
-		if ctx.Err() == nil {
-			c.warn("commit offsets", failed)
-		}
-		return
-	}
-	for at, r := range parts {
-		if o, ok := offsets[at.topic][at.number]; ok {
-			r.committed = position{o.Offset, o.Epoch}
-		}
-	}
+	return failed
 }
 
 // commitError returns the first error of an offset commit.

@@ -27,6 +27,8 @@ type step struct {
 	at   func(ask) bool
 	// first prepares what has to go wrong before the step comes about.
 	first func(*tether)
+	// second: it is the second time that at happens.
+	second bool
 	// creates is how often a create of segment 2 reaches the bucket, for each way
 	// in which the step can go wrong.
 	creates map[way]int
@@ -68,6 +70,7 @@ var steps = []step{
 	{name: "read the newest segment", at: bucketCall("get", "/00000000000000000001.parquet"), creates: once},
 	{name: "read the metadata of an older one", at: bucketCall("tail", "/00000000000000000000.parquet"), creates: once},
 	{name: "read the coordinates of an older one", at: bucketCall("get", "/00000000000000000000.parquet"), creates: once},
+	{name: "look for a segment behind the newest", at: bucketCall("get", "/00000000000000000002.parquet"), creates: once},
 	{name: "fetch the group's offsets", at: kafkaCall(kmsg.OffsetFetch), creates: once},
 	{name: "ask for Kafka's bounds", at: kafkaCall(kmsg.ListOffsets), creates: once},
 	{
@@ -80,7 +83,7 @@ var steps = []step{
 		},
 	},
 	{
-		name: "read it back", at: bucketCall("get", "/00000000000000000002.parquet"),
+		name: "read it back", at: bucketCall("get", "/00000000000000000002.parquet"), second: true,
 		first: func(l *tether) { l.fail(bucketCall("create", "/00000000000000000002.parquet"), way{after: true}) },
 		creates: map[way]int{
 			{after: false, kill: false}: 3,
@@ -114,7 +117,14 @@ func (w *world) crash(s step, way way) {
 	if s.first != nil {
 		s.first(victim)
 	}
-	met := victim.fail(s.at, way)
+	times := 0
+	met := victim.fail(func(c ask) bool {
+		if s.at(c) {
+			times++
+			return times == 2 || !s.second
+		}
+		return false
+	}, way)
 	r := victim.ingest(2)
 	waitFor(w.t, "the step", met)
 	if way.kill {

@@ -37,6 +37,13 @@ func (b *budget) give(n int64) {
 	b.mu.Unlock()
 }
 
+// holds returns the bytes that are held.
+func (b *budget) holds() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.held
+}
+
 // spent reports whether nothing more may be fetched.
 func (b *budget) spent() bool {
 	b.mu.Lock()

@@ -24,6 +24,7 @@ var errDropped = errors.New("partition taken away")
 type partition struct {
 	line    archive.Line
 	shared  *shared
+	source  source
 	decoder *audit.Decoder
 	state   *archive.State
 	window  *window
@@ -47,19 +48,41 @@ type partition struct {
 	flush   atomic.Bool // stop only when all that was read is durable
 	done    chan struct{}
 	durable atomic.Pointer[position]
+
+	// For [Ingest.Status]:
+	begins      int64 // the first offset that was not durable at the start
+	pending     atomic.Pointer[time.Time]
+	committedAt atomic.Pointer[time.Time]
 }
 
-// A position is how far a partition is durable.
+// A source is Kafka as a partition sees it: it delivers by mail, and is asked
+// about segments that this process did not write.
+type source interface {
+	// compare returns nil if Kafka says what a segment says that continues st.
+	compare(ctx context.Context, st *archive.State, w *window, o *archive.SegmentObject) error
+	// catchUp takes into st and w what the bucket has behind st, compared.
+	catchUp(ctx context.Context, st *archive.State, w *window) error
+}
+
+// A position is how far a partition is durable: an offset of Kafka, and the
+// segment that ends there.
 type position struct {
-	offset int64
-	epoch  int32
+	offset  int64
+	epoch   int32
+	ordinal int64
+	sum     chain.Hash
+}
+
+func positionOf(st *archive.State) *position {
+	return &position{offset: st.NextOffset, epoch: st.LeaderEpoch, ordinal: st.Ordinal - 1, sum: *st.PreviousSHA256}
 }
 
 // A flight is a segment on its way to the bucket.
 type flight struct {
-	batch *batch
-	built *built
-	since time.Time
+	batch  *batch
+	built  *built
+	opened time.Time // when the batch's first item came
+	since  time.Time // when the batch closed
 }
 
 // A landing is how a flight ended.
@@ -70,17 +93,17 @@ type landing struct {
 	err   error
 }
 
-func newPartition(ctx context.Context, sh *shared, st *archive.State, w *window) *partition {
+func newPartition(ctx context.Context, sh *shared, src source, st *archive.State, w *window) *partition {
 	put, abort := context.WithCancelCause(ctx)
 	p := &partition{
-		line: st.Line, shared: sh, decoder: sh.decoder(st.Line.Topic), state: st, window: w, next: st.NextOffset,
+		line: st.Line, shared: sh, source: src, decoder: sh.decoder(st.Line.Topic), state: st, window: w, next: st.NextOffset,
 		open: newBatch(), spare: newBatch(), landed: make(chan landing, 1), put: put, abort: abort, retried: -1, hasher: chain.NewHasher(nil),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.mail.ready = make(chan struct{}, 1)
-	p.fetchFrom = p.next
+	p.fetchFrom, p.begins = p.next, p.next
 	if st.Ordinal > 0 {
-		p.durable.Store(&position{st.NextOffset, st.LeaderEpoch})
+		p.durable.Store(positionOf(st))
 	}
 	return p
 }
@@ -96,6 +119,7 @@ func (p *partition) run() (err error) {
 	stop := p.stop
 	for {
 		p.takeMail()
+		p.notePending()
 		wake, flew, err := p.closeDue(stop == nil)
 		if err != nil {
 			return err
@@ -119,6 +143,21 @@ func (p *partition) run() (err error) {
 		case <-p.put.Done():
 			return context.Cause(p.put)
 		}
+	}
+}
+
+// notePending notes since when something that was read is not durable.
+func (p *partition) notePending() {
+	var since *time.Time
+	switch {
+	case p.flying != nil:
+		since = &p.flying.opened
+	case !p.open.empty():
+		opened := p.open.opened
+		since = &opened
+	}
+	if old := p.pending.Load(); old != since && (old == nil || since == nil || !old.Equal(*since)) {
+		p.pending.Store(since)
 	}
 }
 
@@ -287,9 +326,9 @@ func (p *partition) fly(b *batch, since time.Time) error {
 		p.shared.budget.give(b.bytes)
 		return err
 	}
-	p.flying = &flight{batch: b, built: built, since: since}
-	st := p.state
-	go func() { p.landed <- p.commit(st, built) }()
+	p.flying = &flight{batch: b, built: built, opened: b.opened, since: since}
+	st, w := p.state, p.window
+	go func() { p.landed <- p.commit(st, w, built) }()
 	return nil
 }
 
@@ -302,15 +341,16 @@ func (p *partition) build(b *batch) (*built, error) {
 }
 
 // commit encodes a segment and writes it, for as long as the partition lives.
-// It touches nothing that run changes.
-func (p *partition) commit(st *archive.State, b *built) landing {
+// Where somebody else was faster, it compares what that one wrote with Kafka. It
+// changes nothing that run reads, and reads nothing that run changes meanwhile.
+func (p *partition) commit(st *archive.State, w *window, b *built) landing {
 	body, err := p.shared.encode(b)
 	if err != nil {
 		return landing{err: fmt.Errorf("encode segment %d: %w", st.Ordinal, err)}
 	}
 	c := archive.Committer{
 		Bucket: p.shared.Archive,
-		Wait:   BackOff,
+		Wait:   p.shared.backOff,
 		Retrying: func(key string, attempt int, err error) {
 			if f := p.shared.events.Retrying; f != nil {
 				f(p.line, key, attempt, err)
@@ -318,6 +358,9 @@ func (p *partition) commit(st *archive.State, b *built) landing {
 		},
 	}
 	other, err := c.Commit(p.put, st, body)
+	if other != nil {
+		err = p.source.compare(p.put, st, w, other)
+	}
 	return landing{sum: sha256.Sum256(body), size: int64(len(body)), other: other, err: err}
 }
 
@@ -354,7 +397,7 @@ func (p *partition) settle(f *flight, l landing) {
 	for _, r := range b.remember {
 		p.window.add(r.coord, r.entry, p.shared.windowLimit())
 	}
-	p.durable.Store(&position{p.state.NextOffset, p.state.LeaderEpoch})
+	p.durable.Store(positionOf(p.state))
 	p.shared.budget.give(f.batch.bytes)
 	p.report(f, l)
 	f.batch.reset()
@@ -362,8 +405,9 @@ func (p *partition) settle(f *flight, l landing) {
 }
 
 func (p *partition) report(f *flight, l landing) {
-	c := f.built.commit
-	c.Bytes, c.Took = l.size, p.shared.Now().Sub(f.since)
+	c, now := f.built.commit, p.shared.Now()
+	p.committedAt.Store(&now)
+	c.Bytes, c.Took = l.size, now.Sub(f.since)
 	for i := range f.batch.items {
 		it := &f.batch.items[i]
 		switch {
@@ -377,23 +421,18 @@ func (p *partition) report(f *flight, l landing) {
 		p.shared.sawTenant(f.built.segment.Logs[i].Tenant, p.line)
 	}
 	if ev := p.shared.events.Committed; ev != nil {
+		c.Timestamps, c.Tenants = f.batch.timestamps(), f.built.tenants()
 		ev(c)
 	}
 }
 
-// adopt takes somebody else's segment into the state.
+// adopt takes somebody else's segment into the state. It was compared.
 func (p *partition) adopt(o *archive.SegmentObject) {
 	p.state = p.state.Clone()
-	p.state.Advance(o.Segment, o.SHA256, o.ArchivedAt())
-	tenants := interner{}
-	for i := range o.Rows {
-		r := &o.Rows[i].Record
-		if coord, ok := r.Coordinates(); ok {
-			e := entry{seq: r.Seq.N, ordinal: o.Ordinal, tenant: tenants.name(r.TenantID.S), content: r.ContentHash()}
-			p.window.add(coord, e, p.shared.windowLimit())
-		}
-	}
-	p.durable.Store(&position{p.state.NextOffset, p.state.LeaderEpoch})
+	p.shared.take(p.state, p.window, o)
+	p.durable.Store(positionOf(p.state))
+	now := p.shared.Now()
+	p.committedAt.Store(&now)
 	if ev := p.shared.events.Committed; ev != nil {
 		ev(Commit{
 			Line: p.line, Ordinal: o.Ordinal, Rows: o.Segment.Rows, Made: o.Made, Bytes: o.Bytes,
@@ -402,13 +441,16 @@ func (p *partition) adopt(o *archive.SegmentObject) {
 	}
 }
 
-// restart reads the line from the bucket again.
+// restart reads from the bucket again what lies behind the state.
 func (p *partition) restart() error {
-	st, w, err := p.shared.resume(p.put, p.line)
-	if err != nil {
+	st := p.state.Clone()
+	if err := p.source.catchUp(p.put, st, p.window); err != nil {
 		return err
 	}
-	p.state, p.window = st, w
+	p.state = st
+	if st.Ordinal > 0 {
+		p.durable.Store(positionOf(st))
+	}
 	return nil
 }
 
@@ -444,7 +486,7 @@ func (p *partition) stored(e entry) (content audit.Fingerprint, erased bool, err
 		if f := p.shared.events.Retrying; f != nil {
 			f(p.line, key, attempt, err)
 		}
-		if err := BackOff(p.put, attempt); err != nil {
+		if err := p.shared.backOff(p.put, attempt); err != nil {
 			return content, false, err
 		}
 	}

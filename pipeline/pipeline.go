@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -43,17 +44,26 @@ var ErrPartitionStopped = errors.New("a partition had stopped")
 // Settings are all that shapes a run. [Settings.withDefaults] gives each zero
 // value its default, as each field says.
 type Settings struct {
-	Archive      archive.Bucket // required
-	Root         archive.Root   // of the archive; default: [OpenArchive] opens or makes it
-	Client       []kgo.Opt      // seed brokers, TLS, SASL: everything that is connection
-	Topics       []string       // required: the data topics
-	ControlTopic string         // the topic of control records; "" reads none
-	Group        string         // default "ledgerlake"
-	Batch        Batch
-	Memory       int64 // bytes of records and windows held at once; default 256 MiB
-	Window       int   // coordinates remembered per partition; default 200,000
-	DLQTopic     string
-	KeyIsTenant  bool
+	Archive archive.Bucket // required
+	Root    archive.Root   // of the archive; default: [OpenArchive] opens or makes it
+	Client  []kgo.Opt      // seed brokers, TLS, SASL: everything that is connection
+	// What is read: data topics by name, by a pattern (RE2, of the whole name;
+	// topics that are made later too), or exactly these partitions, without
+	// joining the group. One of the three is required, and the last excludes the
+	// others.
+	Topics       []string
+	TopicPattern string
+	Assign       []Partition
+	ControlTopic string // the topic of control records; "" reads none
+	Group        string // default "ledgerlake"
+	// TrustTail accepts archived segments that no longer can be compared with
+	// Kafka, because it has deleted their offsets.
+	TrustTail   bool
+	Batch       Batch
+	Memory      int64 // bytes of records and windows held at once; default 256 MiB
+	Window      int   // coordinates remembered per partition; default 200,000
+	DLQTopic    string
+	KeyIsTenant bool
 	// RetainPrompts names the tenants whose prompt text is kept; "*" is all.
 	RetainPrompts []string
 	PromptPaths   []string // default [audit.DefaultPromptPaths]
@@ -66,6 +76,12 @@ type Settings struct {
 	Version        string           // of the writer, as segments state it
 	Now            func() time.Time // default time.Now
 	Rand           io.Reader        // salts, ids and jitter; default crypto/rand
+}
+
+// A Partition is one partition of one topic.
+type Partition struct {
+	Topic  string
+	Number int32
 }
 
 // Batch says when a batch closes: at Rows rows, Age after its first row, or at
@@ -89,7 +105,8 @@ type Events struct {
 	Rejected  func(l archive.Line, offset int64, tenant string, r audit.Reject)
 	Gap       func(l archive.Line, from, to int64) // offsets that Kafka no longer had: an alarm
 	Retrying  func(l archive.Line, key string, attempt int, err error)
-	Stopped   func(l archive.Line, err error) // an alarm; other partitions go on
+	Comparing func(l archive.Line, ordinal int64) // a segment that this process did not write is compared with Kafka
+	Stopped   func(l archive.Line, err error)     // an alarm; other partitions go on
 	SecondLog func(tenant string, l archive.Line)
 	Warn      func(what string, err error)
 }
@@ -106,6 +123,9 @@ type Commit struct {
 	NextOffset int64         // the first offset not accounted for
 	Took       time.Duration // from the batch's closing to durable
 	Adopted    bool          // somebody else wrote it
+	// Where this process wrote it:
+	Timestamps []int64          // of the segment's records, in milliseconds since 1970
+	Tenants    map[string]int64 // rows by log
 }
 
 func (s Settings) withDefaults() Settings {
@@ -166,14 +186,27 @@ func (s *Settings) writer() archive.Writer {
 	return archive.Writer{Version: s.Version, Policy: audit.PolicyNone, Settings: hex.EncodeToString(sum[:])}
 }
 
-// Run archives the topics until ctx is done, and then stops cleanly: what was
-// read becomes durable within ShutdownTimeout or is left to the next owner. It
-// returns nil after a clean stop, an error matching [ErrPartitionStopped] after
-// one in whose run a partition had stopped, and any other error where it could
-// not start.
-func Run(ctx context.Context, s Settings, ev Events) error {
-	s = s.withDefaults()
-	if len(s.Topics) == 0 {
+// An Ingest is one ingest process.
+type Ingest struct {
+	settings Settings
+	events   Events
+	running  atomic.Pointer[consumer]
+}
+
+// New returns an ingest that does nothing yet.
+func New(s Settings, ev Events) *Ingest { return &Ingest{settings: s.withDefaults(), events: ev} }
+
+// Run is New and [Ingest.Run].
+func Run(ctx context.Context, s Settings, ev Events) error { return New(s, ev).Run(ctx) }
+
+// Run archives until ctx is done, and then stops cleanly: what was read becomes
+// durable within ShutdownTimeout or is left to the next owner. It returns nil
+// after a clean stop, an error matching [ErrPartitionStopped] after one in
+// whose run a partition had stopped and was not given away since, and any other
+// error where it could not start. It must be called once.
+func (in *Ingest) Run(ctx context.Context) error {
+	s := in.settings
+	if len(s.Topics) == 0 && s.TopicPattern == "" && len(s.Assign) == 0 {
 		return errors.New("no topic to read")
 	}
 	if s.Root == (archive.Root{}) {
@@ -182,10 +215,11 @@ func Run(ctx context.Context, s Settings, ev Events) error {
 			return err
 		}
 	}
-	c, err := newConsumer(s, ev)
+	c, err := newConsumer(s, in.events)
 	if err != nil {
 		return err
 	}
+	in.running.Store(c)
 	return c.run(ctx)
 }
 

@@ -42,7 +42,7 @@ type shared struct {
 func newShared(s Settings, ev Events) *shared {
 	sh := &shared{
 		Settings: s, events: ev, writer: s.writer(),
-		budget: newBudget(s.Memory - s.Memory/windowShare), tenants: map[[2]string]int32{},
+		budget: newBudget(s.recordMemory()), tenants: map[[2]string]int32{},
 		encoders: make(chan *parquet.Encoder, runtime.GOMAXPROCS(0)),
 	}
 	for range cap(sh.encoders) {
@@ -50,6 +50,9 @@ func newShared(s Settings, ev Events) *shared {
 	}
 	return sh
 }
+
+// recordMemory returns how many bytes of records may be held.
+func (s *Settings) recordMemory() int64 { return s.Memory - s.Memory/windowShare }
 
 // encode returns the object of a segment. Encoders are borrowed: one holds
 // megabytes, and no more can work at once than there are processors.
@@ -73,15 +76,17 @@ func (sh *shared) windowLimit() int {
 	return min(sh.Window, int(most))
 }
 
-// resume reads a line from the bucket: its state, and its window.
-func (sh *shared) resume(ctx context.Context, l archive.Line) (*archive.State, *window, error) {
-	limit := sh.windowLimit()
-	r, err := archive.Resume(ctx, sh.Archive, sh.Root.ArchiveID, l, int64(limit))
-	if err != nil {
-		return nil, nil, err
+// take moves a state and a window past a segment that somebody else wrote.
+func (sh *shared) take(st *archive.State, w *window, o *archive.SegmentObject) {
+	st.Advance(o.Segment, o.SHA256, o.ArchivedAt())
+	tenants := interner{}
+	for i := range o.Rows {
+		r := &o.Rows[i].Record
+		if coord, ok := r.Coordinates(); ok {
+			e := entry{seq: r.Seq.N, ordinal: o.Ordinal, tenant: tenants.name(r.TenantID.S), content: r.ContentHash()}
+			w.add(coord, e, sh.windowLimit())
+		}
 	}
-	w, err := sh.readWindow(ctx, l, r.Recent, limit)
-	return r.State, w, err
 }
 
 // readWindow rebuilds a window from the newest segments, in parallel, reading
@@ -132,6 +137,13 @@ func (sh *shared) readCoordinates(ctx context.Context, l archive.Line, ordinal i
 		}
 	}
 	return rows, nil
+}
+
+// retrying tells of a failed attempt to read a line.
+func (sh *shared) retrying(ctx context.Context, l archive.Line, attempt int, err error) {
+	if f := sh.events.Retrying; f != nil && ctx.Err() == nil {
+		f(l, archive.SegmentPrefix(l), attempt, err)
+	}
 }
 
 // rejected tells of a reject that is durable, and copies it to the dead-letter

@@ -14,26 +14,31 @@ import (
 // errBeyondLog: the archive has offsets that Kafka has not.
 var errBeyondLog = errors.New("the archive is ahead of Kafka")
 
-// A bounds is what a partition of Kafka holds.
+// A bounds is what a partition of Kafka holds for a reader of committed
+// transactions.
 type bounds struct {
 	start, end int64 // offsets; end is exclusive
 }
 
 // start finds where a partition stands: from the bucket what was archived, from
-// Kafka what there is. It returns the partition, ready to run.
+// Kafka what there is and whether it is the same. It returns the partition,
+// ready to run. vouched is the metadata of the voucher.
 //
-// The group's committed offset plays no part: a stale one, a reset one and none
+// The committed offset itself plays no part: a stale one, a reset one and none
 // at all lead to the same place.
-func (c *consumer) start(ctx context.Context, topic string, number int32) (*partition, error) {
-	l, err := c.line(ctx, topic, number)
+func (c *consumer) start(ctx context.Context, at place, vouched string) (*partition, error) {
+	l, err := c.line(ctx, at.topic, at.number)
 	if err != nil {
 		return nil, err
 	}
-	st, w, err := c.resumeLine(ctx, l)
+	st, w, err := c.resume(ctx, l, parseVoucher(vouched, c.Root.ArchiveID, l))
 	if err != nil {
 		return nil, err
 	}
-	b, err := c.bounds(ctx, topic, number)
+	if err := c.catchUp(ctx, st, w); err != nil {
+		return nil, err
+	}
+	b, err := c.bounds(ctx, at.topic, at.number)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +48,7 @@ func (c *consumer) start(ctx context.Context, topic string, number int32) (*part
 	if err := b.check(st.NextOffset); err != nil {
 		return nil, err
 	}
-	p := newPartition(c.life, c.shared, st, w)
+	p := newPartition(c.life, c.shared, c, st, w)
 	if b.start > st.NextOffset {
 		p.mail.push(mail{lostTo: b.start})
 		p.fetchFrom = b.start
@@ -52,6 +57,44 @@ func (c *consumer) start(ctx context.Context, topic string, number int32) (*part
 		f(l, st.NextOffset, st.Ordinal)
 	}
 	return p, nil
+}
+
+// catchUp takes into st and w the segments of the line from st on, as far as
+// there are any, each after it was compared with Kafka. A segment that does not
+// continue the line is read twice before that is believed.
+func (c *consumer) catchUp(ctx context.Context, st *archive.State, w *window) error {
+	for attempt := 1; ; attempt++ {
+		o, err := c.nextSegment(ctx, st)
+		switch {
+		case errors.Is(err, archive.ErrNotFound):
+			return nil
+		case isVerdict(err) && attempt > 1:
+			return err
+		case err != nil:
+			c.retrying(ctx, st.Line, attempt, err)
+			if err := c.backOff(ctx, attempt); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := c.compare(ctx, st, w, o); err != nil {
+			return err
+		}
+		c.take(st, w, o)
+		attempt = 0
+	}
+}
+
+// nextSegment reads the segment behind st, if there is one.
+func (c *consumer) nextSegment(ctx context.Context, st *archive.State) (*archive.SegmentObject, error) {
+	o, err := archive.GetSegment(ctx, c.Archive, st.Line, st.Ordinal)
+	if err != nil {
+		return nil, err
+	}
+	if err := st.Continues(o.Segment); err != nil {
+		return nil, fmt.Errorf("segment %d: %w", st.Ordinal, err)
+	}
+	return o, nil
 }
 
 // check refuses an archive that knows offsets which Kafka has not. Going on
@@ -63,28 +106,55 @@ func (b bounds) check(next int64) error {
 	return nil
 }
 
-// resumeLine reads a line from the bucket, and tries again until the answer is
-// one about the line, not about the store.
-func (c *consumer) resumeLine(ctx context.Context, l archive.Line) (*archive.State, *window, error) {
+// resume reads from the bucket where a line stood behind the segment of a
+// voucher (nil: at its beginning), and tries again until the answer is one about
+// the line, not about the store.
+func (c *consumer) resume(ctx context.Context, l archive.Line, v *voucher) (*archive.State, *window, error) {
 	for attempt := 1; ; attempt++ {
-		st, w, err := c.resume(ctx, l)
-		if err == nil || isVerdict(err) {
+		st, w, err := c.resumeOnce(ctx, l, v)
+		if err == nil || isVerdict(err) && attempt > 1 {
 			return st, w, err
 		}
-		if f := c.events.Retrying; f != nil && ctx.Err() == nil {
-			f(l, archive.SegmentPrefix(l), attempt, err)
-		}
-		if err := BackOff(ctx, attempt); err != nil {
+		c.retrying(ctx, l, attempt, err)
+		if err := c.backOff(ctx, attempt); err != nil {
 			return nil, nil, err
 		}
 	}
+}
+
+// resumeOnce reads a line's state and its window.
+func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher) (*archive.State, *window, error) {
+	n, err := archive.CountSegments(ctx, c.Archive, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	var known int64
+	if v != nil {
+		known = v.Ordinal + 1
+	}
+	if known > n {
+		return nil, nil, fmt.Errorf("segment %d: %w: this group wrote or compared it, and the bucket ends before it. "+
+			"restore the bucket; or, to archive anew what Kafka still has from there on, delete the offsets of group %s", v.Ordinal, errWentBack, c.voucherGroup())
+	}
+	limit := c.windowLimit()
+	r, err := archive.Resume(ctx, c.Archive, c.Root.ArchiveID, l, known, int64(limit))
+	if err != nil {
+		return nil, nil, err
+	}
+	if v != nil {
+		if err := v.check(r.State); err != nil {
+			return nil, nil, err
+		}
+	}
+	w, err := c.readWindow(ctx, l, r.Recent, limit)
+	return r.State, w, err
 }
 
 // isVerdict reports whether an answer is about the line itself. An object that
 // its store finds damaged is: to wait for it would hold up the partitions that
 // start at the same time.
 func isVerdict(err error) bool {
-	return errors.Is(err, archive.ErrBreaks) || errors.Is(err, archive.ErrCompacted) || errors.Is(err, archive.ErrDamaged)
+	return errors.Is(err, archive.ErrBreaks) || errors.Is(err, archive.ErrCompacted) || errors.Is(err, archive.ErrDamaged) || errors.Is(err, errWentBack)
 }
 
 // line names a partition as the archive does, by the topic's id.
@@ -105,7 +175,7 @@ func (c *consumer) topicID(ctx context.Context, topic string) (string, error) {
 		if ctx.Err() == nil {
 			c.warn("look up topic "+topic, err)
 		}
-		if err := BackOff(ctx, attempt); err != nil {
+		if err := c.backOff(ctx, attempt); err != nil {
 			return "", err
 		}
 	}
@@ -113,6 +183,14 @@ func (c *consumer) topicID(ctx context.Context, topic string) (string, error) {
 
 // encodeTopicID returns a topic id in its usual form: base64url, 22 characters.
 func encodeTopicID(id kadm.TopicID) string { return base64.RawURLEncoding.EncodeToString(id[:]) }
+
+func decodeTopicID(text string) (id kadm.TopicID, err error) {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil && copy(id[:], b) != len(id) {
+		err = fmt.Errorf("topic id %q has %d bytes", text, len(b))
+	}
+	return id, err
+}
 
 // bounds asks Kafka for the offsets that a partition holds.
 func (c *consumer) bounds(ctx context.Context, topic string, number int32) (bounds, error) {
@@ -124,7 +202,7 @@ func (c *consumer) bounds(ctx context.Context, topic string, number int32) (boun
 		if ctx.Err() == nil {
 			c.warn(fmt.Sprintf("list offsets of %s/%d", topic, number), err)
 		}
-		if err := BackOff(ctx, attempt); err != nil {
+		if err := c.backOff(ctx, attempt); err != nil {
 			return bounds{}, err
 		}
 	}
@@ -135,7 +213,7 @@ func (c *consumer) tryBounds(ctx context.Context, topic string, number int32) (b
 	if err != nil {
 		return bounds{}, err
 	}
-	ends, err := c.admin.ListEndOffsets(ctx, topic)
+	ends, err := c.admin.ListCommittedOffsets(ctx, topic)
 	if err != nil {
 		return bounds{}, err
 	}

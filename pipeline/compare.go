@@ -1,0 +1,408 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+)
+
+// ErrForged: an archived segment says something that Kafka does not. Whoever
+// can write to the bucket can put it there, and nothing may be built on it.
+var ErrForged = errors.New("not what Kafka says")
+
+// How far ahead of this clock the newest row of another writer may have been
+// stamped: no later row of the line may be before it. It is what a verifier
+// allows between a row and its anchor.
+const clockSkew = 5 * time.Minute
+
+// A comparison holds a segment that this process did not write against what
+// Kafka says of the same offsets:
+//
+//	a record                 must be a row that says the same, a repeat of such a row, or a rejected row for a reason
+//	no record                must lie in a gap, unless the topic is compacted and has lost it since
+//	no longer in Kafka       must be what a lost gap says; else it can not be compared
+//
+// Where the writer had our version, policy and settings, every column and slot
+// must be equal. Where it had others, offset, timestamp, tenant, kind and
+// coordinates. It changes nothing.
+type comparison struct {
+	o       *archive.SegmentObject
+	state   *archive.State // in front of the segment
+	window  *window        // in front of the segment
+	decoder *audit.Decoder
+	writer  archive.Writer // ours
+	start   int64          // Kafka's log start
+	now     time.Time
+	// compacted reports whether the topic has cleanup.policy=compact.
+	compacted func() (bool, error)
+	// rowAt returns the coordinates and the content of an archived row below the
+	// segment, erased where its content is gone.
+	rowAt func(tenant string, seq int64) (archivedRow, error)
+
+	stretches []stretch
+	next      int // of stretches, to be looked at
+	made      map[audit.Fingerprint]entry
+	epoch     int32 // of the newest record
+	missed    bool  // a record is gone since, by compaction or retention
+}
+
+// An archivedRow is what a comparison asks of a row.
+type archivedRow struct {
+	coord   audit.Fingerprint
+	content audit.Fingerprint
+	erased  bool
+	found   bool
+}
+
+// A stretch is what a segment says of some offsets: a row, a duplicate or a
+// gap.
+type stretch struct {
+	from, to  int64
+	row       *audit.Record
+	duplicate *archive.Duplicate
+	gap       string
+}
+
+// forged returns the error for an offset.
+func (c *comparison) forged(offset int64, format string, args ...any) error {
+	return fmt.Errorf("segment %d: offset %d: %w: %s", c.o.Ordinal, offset, ErrForged, fmt.Sprintf(format, args...))
+}
+
+// begin lays the segment's rows, duplicates and gaps side by side, and requires
+// that they account for each offset once, and that ingest had a reason for
+// every row that it made.
+func (c *comparison) begin() error {
+	if at := c.o.ArchivedAt(); at > c.now.Add(clockSkew).UnixMicro() {
+		return c.forged(c.o.FirstOffset, "its rows were stamped at %s, which is still to come: whose clock is wrong?", time.UnixMicro(at).UTC().Format(time.RFC3339))
+	}
+	c.made, c.epoch = map[audit.Fingerprint]entry{}, -1
+	if err := c.layOut(); err != nil {
+		return err
+	}
+	if n := len(c.stretches); n > 0 && c.stretches[n-1].to != c.o.NextOffset || n == 0 && c.o.FirstOffset != c.o.NextOffset {
+		return c.forged(c.o.NextOffset-1, "the segment does not say what became of it")
+	}
+	return nil
+}
+
+// layOut merges the three lists by offset.
+func (c *comparison) layOut() error {
+	rows, duplicates, gaps := c.o.Rows, c.o.Duplicates, c.o.Gaps
+	var lost *archive.Gap // the gap row of which comes next
+	for at := c.o.FirstOffset; len(rows)+len(duplicates)+len(gaps) > 0 || lost != nil; {
+		s := stretch{from: at, to: at + 1}
+		switch {
+		case lost != nil:
+			if len(rows) == 0 || !isGapRow(&rows[0].Record, *lost) {
+				return c.forged(lost.From, "a lost gap has no row that says so")
+			}
+			rows, lost = rows[1:], nil
+			continue
+		case len(gaps) > 0 && gaps[0].From == at && gaps[0].To > at:
+			s.to, s.gap = gaps[0].To, gaps[0].Cause
+			if s.gap == archive.GapLost {
+				lost = &gaps[0]
+			}
+			gaps = gaps[1:]
+		case len(duplicates) > 0 && duplicates[0].Offset == at:
+			s.duplicate, duplicates = &duplicates[0], duplicates[1:]
+		case len(rows) > 0 && rows[0].KafkaOffset == audit.I64(at):
+			if !rows[0].RowSalt.Valid {
+				return c.forged(at, "the row is erased, which no row of a segment is")
+			}
+			s.row, rows = &rows[0].Record, rows[1:]
+		default:
+			return c.forged(at, "the segment does not say what became of it")
+		}
+		c.stretches = append(c.stretches, s)
+		at = s.to
+	}
+	return nil
+}
+
+// isGapRow reports whether a row is the one that ingest makes for a gap.
+func isGapRow(r *audit.Record, g archive.Gap) bool {
+	var want audit.Record
+	audit.Gap(&want, g.From, g.To, g.Cause)
+	want.Topic, want.Partition, want.TopicID, want.Epoch, want.Seq, want.ArchivedAt = r.Topic, r.Partition, r.TopicID, r.Epoch, r.Seq, r.ArchivedAt
+	return audit.FirstDifference(&want, r) == ""
+}
+
+// until passes over the offsets below at, from which Kafka gave no record, and
+// requires that the segment has none either.
+func (c *comparison) until(at int64) error {
+	for c.next < len(c.stretches) && c.stretches[c.next].to <= at {
+		s := &c.stretches[c.next]
+		switch {
+		case s.gap == archive.GapLost && s.to > c.start:
+			return c.forged(max(s.from, c.start), "it is called lost, and Kafka, which begins at %d, still has it", c.start)
+		case s.gap == "" && s.from >= c.start:
+			compacted, err := c.compacted()
+			if err != nil {
+				return err
+			}
+			if !compacted {
+				return c.forged(s.from, "Kafka has no record there")
+			}
+			c.missed = true
+		}
+		c.next++
+	}
+	return nil
+}
+
+// record compares one record of Kafka with what the segment says of its offset.
+func (c *comparison) record(r *kgo.Record) error {
+	if err := c.until(r.Offset); err != nil {
+		return err
+	}
+	if c.next == len(c.stretches) {
+		return nil // above the segment
+	}
+	c.epoch = r.LeaderEpoch
+	s := &c.stretches[c.next]
+	if s.gap != "" {
+		return c.forged(r.Offset, "it lies in a gap (%s), and Kafka has a record there", s.gap)
+	}
+	c.next++
+	m := message(r, nil)
+	var rec audit.Record
+	reject := c.decoder.Decode(&rec, m)
+	if s.duplicate != nil {
+		return c.duplicate(s, &rec, reject)
+	}
+	return c.row(s.row, &rec, reject, m)
+}
+
+// duplicate requires that the record repeats the row that the segment names.
+func (c *comparison) duplicate(s *stretch, rec *audit.Record, reject *audit.Reject) error {
+	d := s.duplicate
+	coord, ok := rec.Coordinates()
+	if reject != nil || !ok {
+		return c.forged(d.Offset, "it is called a repeat, and its record is none of any row")
+	}
+	if rec.TenantID.S != d.Tenant {
+		return c.forged(d.Offset, "it is called a repeat in the log of another tenant")
+	}
+	first, err := c.first(coord, d.Tenant, d.Seq)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !first.found || first.coord != coord:
+		return c.forged(d.Offset, "it is called a repeat of seq %d, which has other coordinates", d.Seq)
+	case !first.erased && first.content != rec.ContentHash():
+		return c.forged(d.Offset, "it is called a repeat of seq %d, which has other content", d.Seq)
+	}
+	return nil
+}
+
+// first returns the row of a seq that a record of these coordinates is said to
+// repeat.
+func (c *comparison) first(coord audit.Fingerprint, tenant string, seq int64) (archivedRow, error) {
+	e, ok := c.made[coord]
+	if !ok {
+		e, ok = c.window.lookup(coord)
+	}
+	if ok && e.tenant == tenant && e.seq == seq && e.content != (audit.Fingerprint{}) {
+		return archivedRow{coord: coord, content: e.content, found: true}, nil
+	}
+	if seq >= c.state.Head(tenant).Tree.Size {
+		return archivedRow{}, nil // a row of this segment, but not one of these coordinates
+	}
+	return c.rowAt(tenant, seq)
+}
+
+// row requires that a row says what its record says.
+func (c *comparison) row(got, rec *audit.Record, reject *audit.Reject, m *audit.Message) error {
+	at := m.Offset
+	coord, hasCoord := rec.Coordinates()
+	content := audit.Fingerprint{}
+	if hasCoord = hasCoord && reject == nil; hasCoord {
+		content = rec.ContentHash()
+	}
+	if hasCoord && got.Kind.S == audit.KindRejected {
+		if err := c.conflict(got, rec, coord, content, m); err != nil {
+			return err
+		}
+	}
+	rec.Topic, rec.Partition, rec.TopicID = audit.Str(c.o.Topic), audit.I64(int64(c.o.Partition)), audit.Str(c.o.TopicID)
+	rec.Seq, rec.ArchivedAt = got.Seq, got.ArchivedAt // of the chain, which was checked
+	rec.Epoch = audit.I64(int64(c.state.Head(got.TenantID.S).Epoch))
+	differs := audit.FirstDifference
+	if c.o.Writer != c.writer {
+		differs = differsInSubstance
+	}
+	if column := differs(rec, got); column != "" {
+		return c.forged(at, "the row has another %s than the record (written by version %q, this is %q)", column, c.o.Writer.Version, c.writer.Version)
+	}
+	if hasCoord && got.Kind.S != audit.KindRejected {
+		c.made[coord] = entry{seq: got.Seq.N, ordinal: c.o.Ordinal, tenant: got.TenantID.S, content: content}
+	}
+	return nil
+}
+
+// conflict requires that a good record was rejected because an archived row of
+// its coordinates says something else, and turns rec into that reject.
+func (c *comparison) conflict(got, rec *audit.Record, coord, content audit.Fingerprint, m *audit.Message) error {
+	detail, seq, ok := conflictOf(got)
+	if !ok {
+		return c.forged(m.Offset, "the row is rejected, and the record is good")
+	}
+	first, err := c.first(coord, rec.TenantID.S, seq)
+	if err != nil {
+		return err
+	}
+	if !first.found || first.coord != coord || first.erased || first.content == content {
+		return c.forged(m.Offset, "the row is rejected for a conflict with seq %d, and there is none", seq)
+	}
+	audit.Conflict(rec, m, detail)
+	return nil
+}
+
+// conflictOf reads, from the row of a conflict, its detail and the seq of the
+// row that came first.
+func conflictOf(r *audit.Record) (detail string, seq int64, ok bool) {
+	rest, ok := bytes.CutPrefix(r.Slots[audit.SlotContext], []byte(`{"reason":"`+string(audit.ReasonConflict)+`","detail":"`))
+	if !ok {
+		return "", 0, false
+	}
+	text, _, ok := bytes.Cut(rest, []byte(`"`))
+	number, ok2 := strings.CutPrefix(string(text), conflictDetail)
+	seq, err := strconv.ParseInt(number, 10, 64)
+	return string(text), seq, ok && ok2 && err == nil
+}
+
+// differsInSubstance is [audit.FirstDifference] for a row of another version,
+// policy or settings: only of what no version may change.
+func differsInSubstance(a, b *audit.Record) string {
+	ca, oka := a.Coordinates()
+	cb, okb := b.Coordinates()
+	switch {
+	case a.KafkaTimestamp != b.KafkaTimestamp:
+		return "kafka_timestamp"
+	case a.TenantID != b.TenantID:
+		return "tenant_id"
+	case a.Topic != b.Topic || a.Partition != b.Partition || a.TopicID != b.TopicID:
+		return "topic or partition"
+	case a.Kind != b.Kind:
+		return "kind"
+	case ca != cb || oka != okb:
+		return "place in its turn"
+	}
+	return ""
+}
+
+// end requires that nothing is left that Kafka did not say.
+func (c *comparison) end() error {
+	if err := c.until(c.o.NextOffset); err != nil {
+		return err
+	}
+	if c.epoch < 0 {
+		c.epoch = c.state.LeaderEpoch
+	}
+	if !c.missed && c.o.LeaderEpoch != c.epoch {
+		return c.forged(c.o.NextOffset-1, "its leader epoch is %d, not %d", c.epoch, c.o.LeaderEpoch)
+	}
+	return nil
+}
+
+// compare holds a segment that continues st against Kafka. It returns nil where
+// Kafka says the same, an error matching [ErrForged] where not, one matching
+// errGone where Kafka no longer can tell and the settings do not trust the
+// tail; other errors only when ctx is done.
+func (c *consumer) compare(ctx context.Context, st *archive.State, w *window, o *archive.SegmentObject) error {
+	if f := c.events.Comparing; f != nil {
+		f(st.Line, o.Ordinal)
+	}
+	for {
+		err := c.compareOnce(ctx, st, w, o)
+		if c.TrustTail && errors.Is(err, errGone) {
+			continue // Kafka has deleted more meanwhile
+		}
+		return err
+	}
+}
+
+func (c *consumer) compareOnce(ctx context.Context, st *archive.State, w *window, o *archive.SegmentObject) error {
+	at := place{st.Line.Topic, st.Line.Partition}
+	b, err := c.bounds(ctx, at.topic, at.number)
+	if err != nil {
+		return err
+	}
+	x := &comparison{
+		o: o, state: st, window: w, decoder: c.decoder(at.topic), writer: c.writer, start: b.start, now: c.Now(),
+		compacted: func() (bool, error) { return c.isCompacted(ctx, at.topic) },
+		rowAt:     func(tenant string, seq int64) (archivedRow, error) { return c.rowAt(ctx, st, tenant, seq) },
+	}
+	if err := x.begin(); err != nil {
+		return err
+	}
+	if o.NextOffset > b.end {
+		return x.forged(b.end, "the segment goes on to offset %d, and Kafka ends there", o.NextOffset)
+	}
+	if from, gone := x.gone(); gone && !c.TrustTail {
+		return fmt.Errorf("segment %d: offset %d cannot be compared: %w: it begins at %d; trust-tail accepts such segments as they are", o.Ordinal, from, errGone, b.start)
+	}
+	if err := c.reread(ctx, st.Line, max(o.FirstOffset, b.start), o.NextOffset, x.record); err != nil {
+		return err
+	}
+	return x.end()
+}
+
+// gone returns the first offset of the segment, if there is one, that Kafka no
+// longer has and that is not called lost.
+func (c *comparison) gone() (int64, bool) {
+	for _, s := range c.stretches {
+		if s.from < c.start && s.gap != archive.GapLost {
+			c.missed = true
+			return s.from, true
+		}
+	}
+	return 0, false
+}
+
+// rowAt reads a row of a log from the segments in front of st.
+func (c *consumer) rowAt(ctx context.Context, st *archive.State, tenant string, seq int64) (archivedRow, error) {
+	for attempt := 1; ; attempt++ {
+		row, err := c.tryRowAt(ctx, st, tenant, seq)
+		if err == nil || isVerdict(err) {
+			return row, err
+		}
+		c.retrying(ctx, st.Line, attempt, err)
+		if err := c.backOff(ctx, attempt); err != nil {
+			return archivedRow{}, err
+		}
+	}
+}
+
+func (c *consumer) tryRowAt(ctx context.Context, st *archive.State, tenant string, seq int64) (archivedRow, error) {
+	ordinal, err := archive.SegmentOfRow(ctx, c.Archive, st.Line, st.Ordinal, tenant, seq)
+	if errors.Is(err, archive.ErrNotFound) {
+		return archivedRow{}, nil
+	}
+	if err != nil {
+		return archivedRow{}, err
+	}
+	o, err := archive.GetSegment(ctx, c.Archive, st.Line, ordinal)
+	if err != nil {
+		return archivedRow{}, err
+	}
+	for i := range o.Rows {
+		r := &o.Rows[i]
+		if r.TenantID.S == tenant && r.Seq.N == seq {
+			coord, ok := r.Coordinates()
+			return archivedRow{coord: coord, content: r.ContentHash(), erased: !r.RowSalt.Valid, found: ok}, nil
+		}
+	}
+	return archivedRow{}, nil
+}

@@ -1,0 +1,185 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+)
+
+// The bytes of one answer when a stretch of a partition is read again. A batch
+// that is larger still comes whole.
+const rereadBytes = 4 << 20
+
+// errGone: Kafka no longer has the offsets that were asked for.
+var errGone = errors.New("Kafka no longer has it")
+
+// reread calls see with every data record of the offsets from ≤ offset < to, in
+// their order, as a reader of committed transactions sees them. Offsets that it
+// passes over hold no such record: a control record, an aborted one, or one
+// that was compacted away.
+//
+// It reads beside the group's own fetches, and moves no position. It tries for
+// as long as ctx lives; an error that matches errGone or errBeyondLog says that
+// Kafka does not reach so far, and one of see ends it.
+func (c *consumer) reread(ctx context.Context, l archive.Line, from, to int64, see func(*kgo.Record) error) error {
+	at := place{l.Topic, l.Partition}
+	id, err := decodeTopicID(l.TopicID)
+	if err != nil {
+		return err
+	}
+	for attempt := 1; from < to; attempt++ {
+		next, err := c.rereadOnce(ctx, at, id, from, to, see)
+		if saw := (*sawError)(nil); errors.As(err, &saw) {
+			return saw.error
+		}
+		if next > from {
+			from, attempt = next, 0
+			continue
+		}
+		if err == nil || errors.Is(err, kerr.OffsetOutOfRange) {
+			// A silence is no answer: Kafka is asked where it begins and ends.
+			if err := c.reaches(ctx, at, from, to); err != nil {
+				return err
+			}
+		} else if ctx.Err() == nil {
+			c.warn(fmt.Sprintf("read %s/%d again from offset %d", at.topic, at.number, from), err)
+		}
+		if err := c.backOff(ctx, attempt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reaches returns nil if Kafka holds the offsets from ≤ offset < to, committed.
+func (c *consumer) reaches(ctx context.Context, at place, from, to int64) error {
+	b, err := c.bounds(ctx, at.topic, at.number)
+	switch {
+	case err != nil:
+		return err
+	case from < b.start:
+		return fmt.Errorf("offset %d: %w: it begins at %d", from, errGone, b.start)
+	case to > b.end:
+		return fmt.Errorf("offset %d: %w: Kafka ends at %d", b.end, errBeyondLog, b.end)
+	}
+	return nil
+}
+
+// A sawError is an error of the one who looks at records, not of Kafka.
+type sawError struct{ error }
+
+// rereadOnce makes one fetch and returns the offset after what it passed.
+func (c *consumer) rereadOnce(ctx context.Context, at place, topicID kadm.TopicID, from, to int64, see func(*kgo.Record) error) (int64, error) {
+	leader, err := c.leader(ctx, at)
+	if err != nil {
+		return from, err
+	}
+	resp, err := c.client.Broker(int(leader)).RetriableRequest(ctx, rereadRequest(at, topicID, from))
+	if err != nil {
+		return from, err
+	}
+	p, err := onlyPartition(resp.(*kmsg.FetchResponse))
+	if err != nil {
+		return from, err
+	}
+	o := kgo.ProcessFetchPartitionOpts{Offset: from, IsolationLevel: kgo.ReadCommitted(), Topic: at.topic, Partition: at.number}
+	fetched, next := kgo.ProcessFetchPartition(o, p, c.decompressor, nil)
+	for _, r := range fetched.Records {
+		if r.Offset >= to {
+			break
+		}
+		if err := see(r); err != nil {
+			return from, &sawError{err}
+		}
+	}
+	return next, fetched.Err
+}
+
+func rereadRequest(at place, topicID kadm.TopicID, from int64) *kmsg.FetchRequest {
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxWaitMillis = int32(fetchWait.Milliseconds())
+	req.MinBytes = 1
+	req.MaxBytes = rereadBytes
+	req.IsolationLevel = 1 // committed
+	req.SessionEpoch = -1  // no session
+	p := kmsg.NewFetchRequestTopicPartition()
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes = at.number, from, rereadBytes
+	p.CurrentLeaderEpoch, p.LastFetchedEpoch = -1, -1
+	t := kmsg.NewFetchRequestTopic()
+	t.Topic, t.TopicID = at.topic, topicID
+	t.Partitions = append(t.Partitions, p)
+	req.Topics = append(req.Topics, t)
+	return req
+}
+
+func onlyPartition(resp *kmsg.FetchResponse) (*kmsg.FetchResponseTopicPartition, error) {
+	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
+		return nil, err
+	}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return nil, errors.New("a fetch of one partition was answered with none, or several")
+	}
+	p := &resp.Topics[0].Partitions[0]
+	return p, kerr.ErrorForCode(p.ErrorCode)
+}
+
+// leader asks which broker leads a partition now.
+func (c *consumer) leader(ctx context.Context, at place) (int32, error) {
+	topics, err := c.admin.ListTopics(ctx, at.topic)
+	if err != nil {
+		return 0, err
+	}
+	t := topics[at.topic]
+	if t.Err != nil {
+		return 0, t.Err
+	}
+	p, ok := t.Partitions[at.number]
+	if !ok {
+		return 0, kerr.UnknownTopicOrPartition
+	}
+	return p.Leader, p.Err
+}
+
+// isCompacted reports whether a topic loses records that a later one of their
+// key replaces.
+func (c *consumer) isCompacted(ctx context.Context, topic string) (bool, error) {
+	for attempt := 1; ; attempt++ {
+		configs, err := c.admin.DescribeTopicConfigs(ctx, topic)
+		if err == nil {
+			var config kadm.ResourceConfig
+			if config, err = configs.On(topic, nil); err == nil {
+				err = config.Err
+			}
+			if err == nil {
+				return cleansByKey(config), nil
+			}
+		}
+		if errors.Is(err, kerr.TopicAuthorizationFailed) {
+			c.warn("describe topic "+topic+": it is taken for one that is not compacted", err)
+			return false, nil
+		}
+		if ctx.Err() == nil {
+			c.warn("describe topic "+topic, err)
+		}
+		if err := c.backOff(ctx, attempt); err != nil {
+			return false, err
+		}
+	}
+}
+
+func cleansByKey(config kadm.ResourceConfig) bool {
+	for _, entry := range config.Configs {
+		if entry.Key == "cleanup.policy" && entry.Value != nil {
+			return strings.Contains(*entry.Value, "compact")
+		}
+	}
+	return false
+}

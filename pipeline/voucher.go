@@ -1,0 +1,109 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// errWentBack: the bucket does not hold a segment that the group has vouched
+// for.
+var errWentBack = errors.New("the bucket went back in time")
+
+// A voucher names a segment of a line that a process of the group wrote, or
+// compared with Kafka. It lies in Kafka, out of reach of whoever can only write
+// to the bucket: as the metadata of an offset that is committed for a group
+// beside the own one, so that to set that one back loses none. It says nothing
+// of where to go on: a stale one, or none, only means that more segments are
+// compared.
+type voucher struct {
+	ArchiveID string     `json:"archiveId"`
+	TopicID   string     `json:"topicId"`
+	Ordinal   int64      `json:"ordinal"`
+	SHA256    chain.Hash `json:"sha256"` // of the whole object
+}
+
+// text returns the voucher as the metadata of an offset commit.
+func (v *voucher) text() string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and integers always marshal
+	}
+	return string(b)
+}
+
+// parseVoucher returns the voucher for a line that an offset's metadata holds,
+// nil if it holds none: another client's metadata, none at all, or that of
+// another archive or of a topic of the same name.
+func parseVoucher(metadata, archiveID string, l archive.Line) *voucher {
+	var v voucher
+	if json.Unmarshal([]byte(metadata), &v) != nil || v.ArchiveID != archiveID || v.TopicID != l.TopicID || v.Ordinal < 0 {
+		return nil
+	}
+	return &v
+}
+
+// check returns nil if a state is the one behind the segment of the voucher.
+func (v *voucher) check(st *archive.State) error {
+	if st.PreviousSHA256 == nil || *st.PreviousSHA256 != v.SHA256 {
+		return fmt.Errorf("segment %d: %w: it is another one than this group wrote or compared", v.Ordinal, errWentBack)
+	}
+	return nil
+}
+
+// voucherGroup is the group whose offsets carry vouchers. It has no members.
+func (s *Settings) voucherGroup() string { return s.Group + ".vouchers" }
+
+// vouch commits a voucher for the segment that each position ends at. Where
+// this is not allowed, it says so once: then every start compares all that
+// Kafka still has.
+func (c *consumer) vouch(ctx context.Context, parts map[place]*running, due map[place]position) error {
+	if c.mute {
+		return nil
+	}
+	offsets := kadm.Offsets{}
+	for at, d := range due {
+		v := voucher{ArchiveID: c.Root.ArchiveID, TopicID: parts[at].line.TopicID, Ordinal: d.ordinal, SHA256: d.sum}
+		offsets.Add(kadm.Offset{Topic: at.topic, Partition: at.number, At: d.offset, LeaderEpoch: d.epoch, Metadata: v.text()})
+	}
+	resp, err := c.admin.CommitOffsets(ctx, c.voucherGroup(), offsets)
+	if err = cmp.Or(err, resp.Error()); errors.Is(err, kerr.GroupAuthorizationFailed) {
+		c.mute = true
+		c.warn("vouch for segments in group "+c.voucherGroup()+": every start will compare all that Kafka still has", err)
+		return nil
+	}
+	return err
+}
+
+// vouchers returns the metadata of the committed vouchers for topics.
+func (c *consumer) vouchers(ctx context.Context, topics []string) (map[place]string, error) {
+	for attempt := 1; ; attempt++ {
+		offsets, err := c.admin.FetchOffsetsForTopics(ctx, c.voucherGroup(), topics...)
+		if err = cmp.Or(err, offsets.Error()); err == nil || errors.Is(err, kerr.GroupIDNotFound) {
+			return metadataOf(offsets), nil
+		}
+		if errors.Is(err, kerr.GroupAuthorizationFailed) {
+			return nil, nil // nothing is vouched for; vouch says so
+		}
+		if ctx.Err() == nil {
+			c.warn("fetch the offsets of group "+c.voucherGroup(), err)
+		}
+		if err := c.backOff(ctx, attempt); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func metadataOf(offsets kadm.OffsetResponses) map[place]string {
+	out := map[place]string{}
+	offsets.Each(func(o kadm.OffsetResponse) { out[place{o.Topic, o.Partition}] = o.Metadata })
+	return out
+}
