@@ -89,8 +89,10 @@ func (k *Kafka) formatDir() error {
 	rand.Read(id[:])
 	id[0] &= 0x7f // in base64 no leading "-", which would read as a flag
 	cluster := base64.RawURLEncoding.EncodeToString(id[:])
-	args := []string{"-XX:TieredStopAtLevel=1", "-cp", kafkaJars(), "kafka.tools.StorageTool",
-		"format", "--standalone", "-t", cluster, "-c", k.properties()}
+	args := []string{
+		"-XX:TieredStopAtLevel=1", "-cp", kafkaJars(), "kafka.tools.StorageTool",
+		"format", "--standalone", "-t", cluster, "-c", k.properties(),
+	}
 	cmd := exec.Command("java", append(args, k.format...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("format kafka: %w: %s", err, out)
