@@ -64,6 +64,10 @@ func kafkaCall(key kmsg.Key) func(ask) bool {
 	return func(c ask) bool { return c.op == key.Name() }
 }
 
+func groupCall(key kmsg.Key, group string) func(ask) bool {
+	return func(c ask) bool { return c.op == key.Name() && c.key == group }
+}
+
 var steps = []step{
 	{name: "list the catalog", at: bucketCall("list", "catalog/"), creates: once},
 	{name: "list the segments", at: bucketCall("list", "log/"), creates: once},
@@ -71,8 +75,18 @@ var steps = []step{
 	{name: "read the metadata of an older one", at: bucketCall("tail", "/00000000000000000000.parquet"), creates: once},
 	{name: "read the coordinates of an older one", at: bucketCall("get", "/00000000000000000000.parquet"), creates: once},
 	{name: "look for a segment behind the newest", at: bucketCall("get", "/00000000000000000002.parquet"), creates: once},
-	{name: "fetch the group's offsets", at: kafkaCall(kmsg.OffsetFetch), creates: once},
+	{name: "find the coordinator", at: kafkaCall(kmsg.FindCoordinator), creates: once},
+	{name: "join the group", at: kafkaCall(kmsg.JoinGroup), creates: once},
+	{name: "take the assignment", at: kafkaCall(kmsg.SyncGroup), creates: once},
+	{name: "fetch the group's offsets", at: groupCall(kmsg.OffsetFetch, "ledgerlake"), creates: once},
+	{name: "fetch the vouchers", at: groupCall(kmsg.OffsetFetch, "ledgerlake.vouchers"), creates: once},
+	{name: "look up the topic", at: kafkaCall(kmsg.Metadata), creates: once},
 	{name: "ask for Kafka's bounds", at: kafkaCall(kmsg.ListOffsets), creates: once},
+	{
+		name: "read again what nobody has vouched for", at: kafkaCall(kmsg.Fetch), creates: once,
+		first: func(l *tether) { l.w.deleteGroup("ledgerlake.vouchers") },
+	},
+	{name: "fetch records", at: kafkaCall(kmsg.Fetch), creates: once},
 	{
 		name: "create the segment", at: bucketCall("create", "/00000000000000000002.parquet"),
 		creates: map[way]int{
@@ -92,7 +106,8 @@ var steps = []step{
 			{after: true, kill: true}:   2,
 		},
 	},
-	{name: "commit the offset", at: kafkaCall(kmsg.OffsetCommit), creates: once},
+	{name: "commit the offset", at: groupCall(kmsg.OffsetCommit, "ledgerlake"), creates: once},
+	{name: "commit the voucher", at: groupCall(kmsg.OffsetCommit, "ledgerlake.vouchers"), creates: once},
 }
 
 // A step can fail before it happens or after. TestEveryStepFailsBothWays tries
@@ -267,7 +282,7 @@ type tether struct {
 
 // An ask is one thing that a process wants of the bucket or of Kafka.
 type ask struct {
-	op, key string // of the bucket; of Kafka, op is the name of the request
+	op, key string // of the bucket; of Kafka, the request's name and the group whose offsets it is about
 	kafka   bool
 }
 
@@ -306,7 +321,7 @@ func (l *tether) ingest(seed byte, mutate ...func(*pipeline.Settings)) *run {
 // fail makes the first call that at picks go wrong, and returns whether it has.
 func (l *tether) fail(at func(ask) bool, way way) (met func() bool) {
 	f := &fault{at: at, way: way}
-	l.w.kafka.Control(func(r kmsg.Request) (kmsg.Response, error, bool) { return l.request(f, kmsg.Key(r.Key())) })
+	l.w.kafka.Control(func(r kmsg.Request) (kmsg.Response, error, bool) { return l.request(f, r) })
 	return l.add(f)
 }
 
@@ -343,9 +358,9 @@ func (l *tether) meet(c ask) *fault {
 // request lets a request of Kafka meet a fault. Before: the connection is cut,
 // and the broker does nothing. After: the broker does it, and the connection is
 // gone when it wants to answer.
-func (l *tether) request(f *fault, key kmsg.Key) (kmsg.Response, error, bool) {
+func (l *tether) request(f *fault, r kmsg.Request) (kmsg.Response, error, bool) {
 	l.mu.Lock()
-	hit := !f.met && len(l.conns) > 0 && f.at(ask{op: key.Name(), kafka: true})
+	hit := !f.met && len(l.conns) > 0 && f.at(ask{op: kmsg.Key(r.Key()).Name(), key: groupOf(r), kafka: true})
 	f.met = f.met || hit
 	l.mu.Unlock()
 	if !hit {
@@ -361,6 +376,20 @@ func (l *tether) request(f *fault, key kmsg.Key) (kmsg.Response, error, bool) {
 		return nil, nil, false
 	}
 	return nil, errReset, true
+}
+
+// groupOf returns the group whose offsets a request is about, "" for others.
+func groupOf(r kmsg.Request) string {
+	switch r := r.(type) {
+	case *kmsg.OffsetCommitRequest:
+		return r.Group
+	case *kmsg.OffsetFetchRequest:
+		for _, g := range r.Groups {
+			return g.Group
+		}
+		return r.Group
+	}
+	return ""
 }
 
 // cut kills the process.

@@ -300,7 +300,7 @@ func TestAStaleOffsetIsNeverResetToLatest(t *testing.T) {
 				w.produce(0, calls("s", 10, 15)...)
 				w.deleteBefore(20)
 				if committed < 0 {
-					w.deleteGroup()
+					w.deleteGroup("ledgerlake")
 				} else {
 					w.setCommitted("ledgerlake", committed)
 				}
@@ -325,10 +325,7 @@ func TestAStaleOffsetIsNeverResetToLatest(t *testing.T) {
 			w.produce(0, calls("s", 0, 10)...)
 			w.waitCommitted(0, 10)
 			w.bucket.set(func(op, key string) error { return away }, nil)
-			large := `,"pluginPayloads":[{"pluginId":"p","subKind":"k","data":"` + strings.Repeat("x", 100_000) + `"}]`
-			for i := range 60 {
-				w.produce(0, call("s", 10+i, large))
-			}
+			w.produceAsIs(large(0, "s", 10, 60, 100_000)...)
 			time.Sleep(time.Minute)
 			w.deleteBefore(65)
 			w.bucket.set(nil, nil)
@@ -343,6 +340,34 @@ func TestAStaleOffsetIsNeverResetToLatest(t *testing.T) {
 	})
 }
 
+// produceAsIs sends records without compression, each in a batch of its own.
+func (w *world) produceAsIs(records ...*kgo.Record) {
+	w.t.Helper()
+	c := w.dial(
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DefaultProduceTopic(topic), kgo.ProducerLinger(0),
+		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerBatchMaxBytes(64<<20), kgo.BrokerMaxWriteBytes(128<<20),
+	)
+	defer c.Close()
+	for _, r := range records {
+		if err := c.ProduceSync(context.Background(), r).FirstErr(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// large returns n good records of a partition, of some size bytes each.
+func large(partition int32, session string, from, n, size int) []*kgo.Record {
+	fill := `,"pluginPayloads":[{"pluginId":"p","subKind":"k","data":"` + strings.Repeat("x", size) + `"}]`
+	records := make([]*kgo.Record, n)
+	for i := range records {
+		records[i] = &kgo.Record{
+			Partition: partition, Key: []byte("acme"), Value: []byte(call(session, from+i, fill)),
+			Headers: []kgo.RecordHeader{{Key: "tenant", Value: []byte("acme")}},
+		}
+	}
+	return records
+}
+
 // deleteBefore lets Kafka delete what lies below an offset of partition 0.
 func (w *world) deleteBefore(offset int64) {
 	w.t.Helper()
@@ -351,10 +376,10 @@ func (w *world) deleteBefore(offset int64) {
 	}
 }
 
-// deleteGroup deletes the group with its offsets.
-func (w *world) deleteGroup() {
+// deleteGroup deletes a group with its offsets.
+func (w *world) deleteGroup(group string) {
 	w.t.Helper()
-	if _, err := kadm.NewClient(w.client).DeleteGroup(context.Background(), "ledgerlake"); err != nil {
+	if _, err := kadm.NewClient(w.client).DeleteGroup(context.Background(), group); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -484,4 +509,37 @@ func pretendEpochs(req *kmsg.OffsetForLeaderEpochRequest, endOf func(int32) int6
 		resp.Topics = append(resp.Topics, out)
 	}
 	return resp
+}
+
+// Two tasks are started by hand for one partition, which no group has given to
+// either. They make one line, each row once, also when one of them is killed
+// and started again; and both go on.
+func TestTwoTasksStartedByHandMakeOneLine(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		byHand := func(s *pipeline.Settings) {
+			s.Topics, s.Assign = nil, []pipeline.Partition{{Topic: topic, Number: 0}}
+		}
+		a, first := w.tether().ingest(1, byHand), w.tether()
+		b := first.ingest(2, byHand)
+		time.Sleep(time.Second)
+		for i := range 20 {
+			w.produce(0, calls("s", 10*i, 10)...)
+			time.Sleep(70 * time.Millisecond)
+			if i == 10 {
+				first.cut()
+				b.cancel()
+				<-b.done
+				b = w.tether().ingest(3, byHand)
+			}
+		}
+		w.waitCommitted(0, 200)
+		time.Sleep(2 * time.Second)
+		a.wantCleanStop()
+		b.wantCleanStop()
+		w.wantLine(len(w.ledger(0).segments))
+		wantKinds(w.t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 200)...)
+		if a.adopted+b.adopted == 0 {
+			t.Error("neither adopted a segment of the other: the test shows nothing")
+		}
+	})
 }
