@@ -94,12 +94,13 @@ type run struct {
 	cancel context.CancelFunc
 	done   chan error
 
-	mu      sync.Mutex
-	stopped []error
-	gaps    [][2]int64
-	rejects map[audit.Reason]int
-	adopted int
-	warned  []string
+	mu       sync.Mutex
+	stopped  []error
+	gaps     [][2]int64
+	rejects  map[audit.Reason]int
+	adopted  int
+	compared []int64 // ordinals
+	warned   []string
 }
 
 // ingest starts a process with settings that mutate may change.
@@ -135,6 +136,7 @@ func (r *run) events() pipeline.Events {
 				}
 			})
 		},
+		Comparing: func(_ archive.Line, ordinal int64) { lock(func() { r.compared = append(r.compared, ordinal) }) },
 		Warn: func(what string, err error) {
 			lock(func() { r.warned = append(r.warned, fmt.Sprint(what, ": ", err)) })
 		},

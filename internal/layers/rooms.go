@@ -58,9 +58,9 @@ var Rooms = []Room{
 		TestImports: []string{"archive/archivetest"},
 	},
 	{
-		// What every Bucket must do.
+		// What every Bucket must do, and segments that lie.
 		Folder: "archive/archivetest", TestOnly: true,
-		Imports: []string{"archive", "chain"},
+		Imports: []string{"archive", "chain", "parquet"},
 	},
 	{
 		Folder: "s3sink", Never: talking,
