@@ -244,15 +244,18 @@ func (w *world) creates(part string) int {
 	return n
 }
 
-// waitCommitted waits until the group has committed an offset of a partition.
+// waitCommitted waits until the group has committed an offset of a partition,
+// and has vouched for what lies below it.
 func (w *world) waitCommitted(partition int32, want int64) {
 	w.t.Helper()
 	admin := kadm.NewClient(w.client)
-	waitFor(w.t, fmt.Sprintf("the commit of offset %d", want), func() bool {
-		offsets, err := admin.FetchOffsets(context.Background(), "ledgerlake") // an error until there is a group
-		o, ok := offsets.Lookup(topic, partition)
-		return err == nil && ok && o.At == want
-	})
+	for _, group := range []string{"ledgerlake", "ledgerlake.vouchers"} {
+		waitFor(w.t, fmt.Sprintf("the commit of offset %d for %s", want, group), func() bool {
+			offsets, err := admin.FetchOffsets(context.Background(), group) // an error until there is a group
+			o, ok := offsets.Lookup(topic, partition)
+			return err == nil && ok && o.At == want
+		})
+	}
 }
 
 // waitFor waits until something has come about, for five minutes of the bubble.
