@@ -130,7 +130,7 @@ func TestStoreThatRefuses(t *testing.T) {
 	defer store.Close()
 	keys := []string{"LEDGERLAKE_S3_ACCESS_KEY=id", "LEDGERLAKE_S3_SECRET_KEY=hunter2"}
 	bucket := "s3://bucket?endpoint=" + store.URL
-	for _, args := range [][]string{{"run", "--topics", "t", "--bucket", bucket}, {"doctor", "--bucket", bucket}} {
+	for _, args := range [][]string{{"run", "--topics", "t", "--bucket", bucket, "--http.listen", "none"}, {"doctor", "--bucket", bucket}} {
 		_, stderr, code := call(t, keys, args...)
 		if code != exitFailure || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "unsafe store: list: ") || strings.Contains(stderr, "hunter2") {
 			t.Errorf("%s: exit %d, stderr %q", args[0], code, stderr)
@@ -157,7 +157,7 @@ func TestStoreThatRefusesChecksums(t *testing.T) {
 	}))
 	defer store.Close()
 	keys := []string{"LEDGERLAKE_S3_ACCESS_KEY=id", "LEDGERLAKE_S3_SECRET_KEY=x"}
-	_, stderr, code := call(t, keys, "run", "--topics", "t", "--bucket", "s3://bucket?endpoint="+store.URL)
+	_, stderr, code := call(t, keys, "run", "--topics", "t", "--http.listen", "none", "--bucket", "s3://bucket?endpoint="+store.URL)
 	if code != exitFailure || !strings.Contains(stderr, "unsafe store: checksum: the store refuses uploads with checksum=crc32") {
 		t.Errorf("exit %d, stderr %q", code, stderr)
 	}

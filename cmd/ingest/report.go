@@ -88,6 +88,9 @@ func (r *report) events() pipeline.Events {
 		Retrying: func(l archive.Line, key string, attempt int, err error) {
 			r.often.Warn("store does not answer; trying again", append(line(l), zap.String("key", key), zap.Int("attempt", attempt), zap.Error(err))...)
 		},
+		Comparing: func(l archive.Line, ordinal int64) {
+			r.log.Debug("segment compared with Kafka", append(line(l), zap.Int64("ordinal", ordinal))...)
+		},
 		Stopped: func(l archive.Line, err error) {
 			r.log.Error("partition stopped; others go on", append(line(l), zap.Error(err))...)
 		},

@@ -48,6 +48,7 @@ func fire(ev pipeline.Events) {
 	ev.Rejected(orders, 813, "acme", audit.Reject{Reason: audit.ReasonTooDeep, Detail: "more than 64 levels"})
 	ev.Gap(orders, 850, 900)
 	ev.Retrying(orders, "log/audit.calls/x/00003/8.parquet", 2, errors.New("503 SlowDown"))
+	ev.Comparing(orders, 6)
 	ev.Stopped(orders, errors.New("truncated"))
 	ev.SecondLog("acme", orders)
 	ev.Warn("commit of offsets failed", errors.New("not coordinator"))
@@ -63,8 +64,8 @@ func TestEventsAreLogged(t *testing.T) {
 			t.Errorf("log-tenants %v: tenant in the log is %v", tenants, got)
 		}
 		all := lines(t, log)
-		if len(all) != 10 {
-			t.Fatalf("%d lines, want 10", len(all))
+		if len(all) != 11 {
+			t.Fatalf("%d lines, want 11", len(all))
 		}
 		for _, fields := range all {
 			if fields["msg"] != "commit of offsets failed" && (fields["topic"] != "audit.calls" || fields["partition"] != 3.0) {

@@ -38,16 +38,32 @@ func ingest(ctx context.Context, in invocation) error {
 	if err != nil {
 		return err
 	}
+	h := &health{readyAge: s.HTTP.ReadyAge}
+	m := newMetrics(h.status, s.HTTP)
+	s.S3.OnRequest = m.requested
 	bucket, err := openBucket(ctx, &s)
 	if err != nil {
 		return err
 	}
+	listener, err := listen(log, s.HTTP, origins)
+	if err != nil {
+		return err
+	}
+	defer serve(listener, h, m.registry)()
+	defer context.AfterFunc(ctx, func() {
+		h.stopping.Store(true)
+		log.Info("stopping", zap.Duration("within", s.ShutdownTimeout))
+	})()
+
 	p := pipelineSettings(&s, bucket, slices.Concat(client, membership(&s), []kgo.Opt{kgo.WithLogger(clientLog{often.Sugar()})}))
 	if err := examine(ctx, log, &p, bucket); err != nil {
 		return err
 	}
 	go warnings(ctx, log, &s, client)
-	return archiveUntilDone(ctx, log, &s, p)
+	r := newReport(log, s.Log.Tenants)
+	engine := pipeline.New(p, merge(r.events(), m.events()))
+	h.ingest.Store(engine)
+	return archiveUntilDone(ctx, r, &s, bucket, engine)
 }
 
 // check finds the faults that no setting shows alone.
@@ -73,6 +89,9 @@ func pipelineSettings(s *config.Ingest, bucket *s3sink.Bucket, client []kgo.Opt)
 		Archive:         bucket,
 		Client:          client,
 		Topics:          s.Topics,
+		TopicPattern:    s.TopicPattern,
+		Assign:          assigned(s),
+		TrustTail:       s.TrustTail,
 		ControlTopic:    s.ControlTopic,
 		Group:           s.Group,
 		Batch:           pipeline.Batch(s.Batch),
@@ -87,19 +106,24 @@ func pipelineSettings(s *config.Ingest, bucket *s3sink.Bucket, client []kgo.Opt)
 	}
 }
 
-// archiveUntilDone runs the pipeline and says how it begins, goes and ends.
-func archiveUntilDone(ctx context.Context, log *zap.Logger, s *config.Ingest, p pipeline.Settings) error {
-	log.Info("ingest starts", zap.String("version", version), zap.String("bucket", p.Archive.(*s3sink.Bucket).String()),
-		zap.Strings("brokers", s.Brokers), zap.Strings("topics", s.Topics), zap.String("group", s.Group))
-	defer context.AfterFunc(ctx, func() { log.Info("stopping", zap.Duration("within", s.ShutdownTimeout)) })()
+func assigned(s *config.Ingest) []pipeline.Partition {
+	var all []pipeline.Partition
+	for _, p := range s.Assign {
+		all = append(all, pipeline.Partition(p))
+	}
+	return all
+}
 
-	r := newReport(log, s.Log.Tenants)
+// archiveUntilDone runs the pipeline and says how it begins, goes and ends.
+func archiveUntilDone(ctx context.Context, r *report, s *config.Ingest, bucket *s3sink.Bucket, engine *pipeline.Ingest) error {
+	r.log.Info("ingest starts", zap.String("version", version), zap.String("bucket", bucket.String()), zap.Strings("brokers", s.Brokers),
+		zap.Strings("topics", s.Topics), zap.String("pattern", s.TopicPattern), zap.Any("assigned", s.Assign), zap.String("group", s.Group))
 	reporting, stop := context.WithCancel(context.Background())
 	defer stop()
 	go r.progress(reporting, s.Log.Progress)
 	boundHeap(2 * s.Memory)
-	err := within(ctx, s.ShutdownTimeout, func() error { return pipeline.Run(ctx, p, r.events()) })
-	log.Info("ingest ends", append(r.total(), zap.Bool("clean", err == nil))...)
+	err := within(ctx, s.ShutdownTimeout, func() error { return engine.Run(ctx) })
+	r.log.Info("ingest ends", append(r.total(), zap.Bool("clean", err == nil))...)
 	return err
 }
 

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"errors"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/pipeline"
+	"github.com/ledgerlake/ledgerlake/s3sink"
+)
+
+// namespace begins the name of every metric of ours.
+const namespace = "ledgerlake_ingest"
+
+// metrics is what Prometheus is told. The number of its series has a bound that
+// no tenant, record or store can move; topics and partitions only move that of
+// lag (see [lagSeries]). docs/operations.md has the list.
+type metrics struct {
+	registry *prometheus.Registry
+
+	rows, duplicates, gaps, segments      prometheus.Counter
+	adopted, compared                     prometheus.Counter
+	assigned, revoked, stops, split       prometheus.Counter
+	rejects, retries, requests            *prometheus.CounterVec
+	segmentRows, segmentBytes             prometheus.Histogram
+	commitSeconds, delay, requestsSeconds prometheus.Histogram
+
+	tenants *topTenants // nil: none is named
+}
+
+// newMetrics returns metrics of what status and the events of the pipeline say.
+func newMetrics(status func() pipeline.Status, h config.HTTP) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry()}
+	m.rows = m.counter("rows_total", "Rows that are durable, those of rejected records and of gaps too.")
+	m.rejects = m.counters("rejected_rows_total", "Rows that are rejected records, by reason.", "reason")
+	m.duplicates = m.counter("duplicates_total", "Records that repeat an archived row and became none.")
+	m.gaps = m.counter("lost_offsets_total", "Offsets that Kafka deleted before they were archived. Any is an alarm.")
+	m.segments = m.counter("segments_total", "Segments that this process wrote.")
+	m.segmentRows = m.histogram("segment_rows", "Rows of a segment.", prometheus.ExponentialBuckets(1, 4, 9))
+	m.segmentBytes = m.histogram("segment_bytes", "Size of a segment's object.", prometheus.ExponentialBuckets(4<<10, 4, 8))
+	m.commitSeconds = m.histogram("commit_seconds", "From the closing of a batch to the durable segment: stamp, encode and PUT, with all tries.", seconds[:16])
+	m.delay = m.histogram("record_delay_seconds", "From a record's timestamp to its being durable, for each record.", seconds)
+	m.adopted = m.counter("adopted_segments_total", "Segments that another process had written where this one was about to.")
+	m.compared = m.counter("compared_segments_total", "Archived segments that were compared with Kafka.")
+	m.retries = m.counters("retries_total", "Tries at the store that failed and are repeated, by what was asked and why it failed.", "operation", "cause")
+	m.requests = m.counters("store_requests_total", "Requests to the store, by S3's name and the answer's status; none: no answer. 412 is usual.", "operation", "code")
+	m.requestsSeconds = m.histogram("store_request_seconds", "How long the store took to answer a request.", seconds[:14])
+	m.assigned = m.counter("partitions_assigned_total", "Partitions that this process was given, counted each time.")
+	m.revoked = m.counter("partitions_revoked_total", "Partitions that were taken away again, counted each time.")
+	m.stops = m.counter("partition_stops_total", "Partitions that stopped for a fault. Any is an alarm.")
+	m.split = m.counter("split_tenants_total", "Tenants that were found in more than one partition of a topic, and so have more than one log.")
+	m.begin()
+	if h.TopTenants > 0 {
+		m.tenants = newTopTenants(h.TopTenants)
+		m.registry.MustRegister(m.tenants)
+	}
+	m.registry.MustRegister(
+		newStanding(status, h.LagBy), m.buildInfo(),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// seconds are the bounds of histograms of time, from 5 ms to a day.
+var seconds = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600}
+
+// begin makes the series that are known from the start, so that a rate sees
+// the first of a kind.
+func (m *metrics) begin() {
+	for _, reason := range audit.Reasons {
+		m.rejects.WithLabelValues(string(reason))
+	}
+	for _, operation := range []string{"create", "get", "list"} {
+		for _, cause := range []string{"denied", "no_answer", "server_error"} {
+			m.retries.WithLabelValues(operation, cause)
+		}
+	}
+}
+
+// events returns the funcs that the pipeline calls.
+func (m *metrics) events() pipeline.Events {
+	return pipeline.Events{
+		Assigned:  func(archive.Line, int64, int64) { m.assigned.Inc() },
+		Revoked:   func(archive.Line) { m.revoked.Inc() },
+		Committed: m.committed,
+		Rejected:  func(archive.Line, int64, string, audit.Reject) {}, // Committed has their number
+		Gap:       func(_ archive.Line, from, to int64) { m.gaps.Add(float64(to - from)) },
+		Retrying: func(_ archive.Line, _ string, _ int, err error) {
+			m.retries.WithLabelValues(operationOf(err), causeOf(err)).Inc()
+		},
+		Comparing: func(archive.Line, int64) { m.compared.Inc() },
+		Stopped:   func(archive.Line, error) { m.stops.Inc() },
+		SecondLog: func(string, archive.Line) { m.split.Inc() },
+		Warn:      func(string, error) {},
+	}
+}
+
+// committed counts a segment; of one that another process wrote, only that.
+func (m *metrics) committed(c pipeline.Commit) {
+	if c.Adopted {
+		m.adopted.Inc()
+		return
+	}
+	m.segments.Inc()
+	m.rows.Add(float64(c.Rows))
+	m.duplicates.Add(float64(c.Duplicates))
+	for reason, n := range c.Rejects {
+		m.rejects.WithLabelValues(string(reason)).Add(float64(n))
+	}
+	m.segmentRows.Observe(float64(c.Rows))
+	m.segmentBytes.Observe(float64(c.Bytes))
+	m.commitSeconds.Observe(c.Took.Seconds())
+	now := time.Now()
+	for _, ms := range c.Timestamps {
+		m.delay.Observe(max(0, now.Sub(time.UnixMilli(ms)).Seconds())) // a producer's clock may be ahead
+	}
+	if m.tenants != nil {
+		m.tenants.add(c.Tenants)
+	}
+}
+
+// requested counts a request to the store.
+func (m *metrics) requested(r s3sink.Request) {
+	m.requests.WithLabelValues(r.Operation, codeOf(r.Status)).Inc()
+	m.requestsSeconds.Observe(r.Took.Seconds())
+}
+
+// codeOf returns a status as a label; those that no store should give share
+// one for their class.
+func codeOf(status int) string {
+	switch status {
+	case 0:
+		return "none"
+	case 200, 204, 206, 400, 401, 403, 404, 409, 412, 429, 500, 502, 503, 504:
+		return strconv.Itoa(status)
+	}
+	return strconv.Itoa(status/100%10) + "xx"
+}
+
+// operationOf returns what was asked of the store.
+func operationOf(err error) string {
+	var e *s3sink.Error
+	if !errors.As(err, &e) {
+		return "other"
+	}
+	switch e.Op {
+	case "create", "get", "list":
+		return e.Op
+	case "get tail of":
+		return "get"
+	}
+	return "other"
+}
+
+// causeOf returns why the store did not do it.
+func causeOf(err error) string {
+	var e *s3sink.Error
+	switch {
+	case errors.Is(err, archive.ErrDenied):
+		return "denied"
+	case errors.Is(err, s3sink.ErrNoBucket):
+		return "no_bucket"
+	case errors.Is(err, archive.ErrConflict):
+		return "conflict"
+	case errors.Is(err, archive.ErrDamaged):
+		return "damaged"
+	case !errors.As(err, &e):
+		return "other"
+	case e.Status == 0:
+		return "no_answer"
+	case e.Status >= 500:
+		return "server_error"
+	}
+	return "other"
+}
+
+func (m *metrics) counter(name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
+	m.registry.MustRegister(c)
+	return c
+}
+
+func (m *metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	m.registry.MustRegister(c)
+	return c
+}
+
+func (m *metrics) histogram(name, help string, bounds []float64) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: bounds})
+	m.registry.MustRegister(h)
+	return h
+}
+
+// buildInfo is 1, and says by labels what runs.
+func (m *metrics) buildInfo() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "build_info", Help: "1; the labels say which version runs, and what built it.",
+		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()},
+	}, func() float64 { return 1 })
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/pipeline"
+)
+
+// standing is the metrics that say how an ingest stands, read at each scrape.
+type standing struct {
+	status func() pipeline.Status
+	lagBy  string
+
+	lag, held, limit, partitions, pending *prometheus.Desc
+}
+
+func newStanding(status func() pipeline.Status, lagBy string) *standing {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
+	}
+	return &standing{
+		status: status, lagBy: lagBy,
+		lag:        desc("lag_offsets", "Offsets between what is durable and Kafka's end as of the last fetch; partition is empty where it is a topic's sum.", "topic", "partition"),
+		held:       desc("held_bytes", "Bytes of records that were read and are not durable."),
+		limit:      desc("held_bytes_limit", "At this many nothing more is fetched."),
+		partitions: desc("partitions", "Partitions of this process, by whether they run or have stopped for a fault.", "state"),
+		pending:    desc("pending_seconds", "How long what waits longest has been waiting to become durable; 0 where nothing does."),
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (s *standing) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{s.lag, s.held, s.limit, s.partitions, s.pending} {
+		out <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (s *standing) Collect(out chan<- prometheus.Metric) {
+	st, now := s.status(), time.Now()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(s.held, float64(st.Held))
+	gauge(s.limit, float64(st.Limit))
+	stopped, oldest := 0, now
+	for i := range st.Partitions {
+		p := &st.Partitions[i]
+		if p.Stopped != nil {
+			stopped++
+		} else if !p.Pending.IsZero() && p.Pending.Before(oldest) {
+			oldest = p.Pending
+		}
+	}
+	gauge(s.partitions, float64(len(st.Partitions)-stopped), "running")
+	gauge(s.partitions, float64(stopped), "stopped")
+	gauge(s.pending, now.Sub(oldest).Seconds())
+	for at, n := range lagSeries(st.Partitions, s.lagBy == config.LagByPartition) {
+		gauge(s.lag, float64(n), at.topic, at.partition)
+	}
+}
