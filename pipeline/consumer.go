@@ -81,7 +81,6 @@ type stopping struct {
 func newConsumer(s Settings, ev Events) (*consumer, error) {
 	c := &consumer{
 		shared: newShared(s, ev), parts: map[place]*running{}, faults: map[place]stopping{}, ready: make(chan struct{}),
-		decompressor: kgo.DefaultDecompressor(),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	opts := []kgo.Opt{
@@ -91,6 +90,7 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 		kgo.FetchMaxBytes(fetchBytes),
 		kgo.FetchMaxPartitionBytes(fetchPartitionBytes),
 		kgo.FetchMaxWait(fetchWait),
+		kgo.MaxDecompressBatchBytes(int(c.largestBatch())),
 	}
 	if len(s.Assign) == 0 {
 		opts = append(opts, c.membership()...)
@@ -100,6 +100,7 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
 	c.client, c.admin = client, kadm.NewClient(client)
+	c.decompressor = client.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
 	if s.DLQTopic != "" {
 		c.dlq = func(r *kgo.Record) {
 			client.Produce(c.life, r, func(_ *kgo.Record, err error) {
@@ -112,6 +113,10 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 	close(c.ready)
 	return c, nil
 }
+
+// largestBatch returns how many bytes a compressed batch of Kafka may become:
+// half of the memory, and never less than a batch of the largest records needs.
+func (s *Settings) largestBatch() int64 { return max(64<<20, s.Memory/2) }
 
 // membership is what a client needs to share topics with a group.
 func (c *consumer) membership() []kgo.Opt {
@@ -201,7 +206,7 @@ func (c *consumer) deliver(at place, topicID kadm.TopicID, end int64, records []
 	}
 	if id := encodeTopicID(topicID); topicID != (kadm.TopicID{}) && id != r.line.TopicID {
 		c.stopped(at, fmt.Errorf("topic was deleted and created again (id %s, was %s): start again to archive the new one", id, r.line.TopicID))
-		r.drop()
+		c.endOf(r)
 		return
 	}
 	mails := make([]mail, len(records))
@@ -226,14 +231,21 @@ func (c *consumer) deliver(at place, topicID kadm.TopicID, end int64, records []
 // can be retried; it never resets an offset.
 func (c *consumer) fetchError(ctx context.Context, at place, err error) {
 	var loss *kgo.ErrDataLoss
+	var large *kgo.ErrDecompressTooLarge
 	r := c.at(at)
 	switch {
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
 	case r == nil:
 		c.warn(fmt.Sprintf("fetch %s/%d", at.topic, at.number), err)
-	case errors.As(err, &loss), errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kgo.ErrMaxDecompress):
+	case errors.As(err, &loss):
 		c.stopped(at, err)
-		r.drop()
+		r.drop() // what was read may be what Kafka has lost
+	case errors.Is(err, kerr.UnknownTopicID):
+		c.stopped(at, err)
+		c.endOf(r)
+	case errors.As(err, &large):
+		c.stopped(at, fmt.Errorf("the batch at offset %d inflates to more than %d MiB, which is what the setting memory allows: raise it, and start again", large.Offset, c.largestBatch()>>20))
+		c.endOf(r)
 	case errors.Is(err, kerr.OffsetOutOfRange):
 		if err := c.outOfRange(ctx, at, r); err != nil {
 			c.stopped(at, err)
@@ -242,6 +254,11 @@ func (c *consumer) fetchError(ctx context.Context, at place, err error) {
 	default:
 		c.warn(fmt.Sprintf("fetch %s/%d", at.topic, at.number), err)
 	}
+}
+
+// endOf lets a partition that gets no more records make durable what it has.
+func (c *consumer) endOf(r *running) {
+	go r.finish(c.life, true)
 }
 
 // outOfRange goes on at the log start where Kafka has deleted what was to come
