@@ -40,6 +40,9 @@ func (c *consumer) reread(ctx context.Context, l archive.Line, from, to int64, s
 		if saw := (*sawError)(nil); errors.As(err, &saw) {
 			return saw.error
 		}
+		if errors.Is(err, kgo.ErrMaxDecompress) {
+			return fmt.Errorf("the batch at offset %d inflates to more than the setting memory allows: %w", from, err)
+		}
 		if next > from {
 			from, attempt = next, 0
 			continue
