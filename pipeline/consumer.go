@@ -54,8 +54,8 @@ type consumer struct {
 	parts  map[place]*running
 	faults map[place]stopping // why partitions have stopped
 
-	commits sync.Mutex // one offset commit at a time
-	mute    bool       // vouchers may not be committed; guarded by commits
+	commits chan struct{} // holds a token while offsets are committed: one commit at a time
+	mute    bool          // vouchers may not be committed; guarded by commits
 }
 
 // A place is one partition of one topic.
@@ -81,6 +81,7 @@ type stopping struct {
 func newConsumer(s Settings, ev Events) (*consumer, error) {
 	c := &consumer{
 		shared: newShared(s, ev), parts: map[place]*running{}, faults: map[place]stopping{}, ready: make(chan struct{}),
+		commits: make(chan struct{}, 1),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	opts := []kgo.Opt{
@@ -464,7 +465,7 @@ func (c *consumer) commitLoop(ctx context.Context) {
 		case <-t.C:
 		}
 		if now := c.Now(); now.Sub(renewed) > renewAfter {
-			c.renew()
+			c.renew(ctx)
 			renewed = now
 		}
 		c.commit(ctx, c.all)
@@ -476,19 +477,40 @@ func (c *consumer) commitLoop(ctx context.Context) {
 const renewAfter = 6 * time.Hour
 
 // renew lets the next commit be one of all partitions.
-func (c *consumer) renew() {
-	c.commits.Lock()
-	defer c.commits.Unlock()
-	for _, r := range c.all() {
-		r.committed = position{}
+func (c *consumer) renew(ctx context.Context) {
+	if c.lockCommits(ctx) {
+		defer c.unlockCommits()
+		for _, r := range c.all() {
+			r.committed = position{}
+		}
 	}
 }
+
+// lockCommits waits for its turn to commit, for as long as ctx lives.
+func (c *consumer) lockCommits(ctx context.Context) bool {
+	select {
+	case c.commits <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (c *consumer) unlockCommits() { <-c.commits }
+
+// How long one commit may take: a broker that does not answer must hold up no
+// partition that is to be handed back.
+const commitTimeout = 10 * time.Second
 
 // commit tells Kafka how far partitions are durable. It is a hint: a crash
 // before it, or an error, only means that more is compared at the next start.
 func (c *consumer) commit(ctx context.Context, which func() map[place]*running) {
-	c.commits.Lock()
-	defer c.commits.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	if !c.lockCommits(ctx) {
+		return
+	}
+	defer c.unlockCommits()
 	parts := which()
 	due := map[place]position{}
 	for at, r := range parts {
@@ -500,7 +522,7 @@ func (c *consumer) commit(ctx context.Context, which func() map[place]*running) 
 		return
 	}
 	if err := errors.Join(c.commitOffsets(ctx, due), c.vouch(ctx, parts, due)); err != nil {
-		if ctx.Err() == nil {
+		if !errors.Is(err, context.Canceled) {
 			c.warn("commit offsets", err)
 		}
 		return
