@@ -90,6 +90,7 @@ func (w *world) produce(partition int32, values ...string) {
 
 // A run is one ingest process.
 type run struct {
+	*pipeline.Ingest
 	w      *world
 	cancel context.CancelFunc
 	done   chan error
@@ -113,7 +114,8 @@ func (w *world) ingest(mutate ...func(*pipeline.Settings)) *run {
 	for _, m := range mutate {
 		m(&s)
 	}
-	go func() { r.done <- pipeline.Run(ctx, s, r.events()) }()
+	r.Ingest = pipeline.New(s, r.events())
+	go func() { r.done <- r.Run(ctx) }()
 	return r
 }
 
