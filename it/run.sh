@@ -1,21 +1,43 @@
 #!/bin/sh
-# make it: everything that needs real components. Arguments go to go test.
+# make it, make torture: everything that needs real components. Arguments go to
+# go test, or with torture first to it/torture.
 #
-#   it/run.sh                     all of it
-#   it/run.sh -run TestKills -v   one test
-#   IT_LONG=1 it/run.sh           200,000 records a test instead of 40,000, and longer faults
-#   IT_SEED=n it/run.sh           the random choices of an earlier run, which printed n
+#   it/run.sh                        all tests
+#   it/run.sh -run TestKills -v      one test
+#   IT_LONG=1 it/run.sh              200,000 records a test instead of 40,000, and longer faults
+#   IT_SEED=n it/run.sh              the random choices of an earlier run, which printed n
+#   it/run.sh torture -minutes 20    real kills under load (docs/torture.md)
+#   TORTURE_SEED=n it/run.sh torture the random choices of an earlier run, which printed n
 set -eu
 cd "$(dirname "$0")/.."
-./it/setup.sh
+
+# Before anything else, so that a second server is made where it is asked for.
+case " $* " in
+*" seaweedfs "*) ./it/setup.sh weed ;;
+*) ./it/setup.sh ;;
+esac
 
 bin=$PWD/it/.build/bin
 for name in ingest verify devstack; do
 	go build -o "$bin/ledgerlake-$name" "./cmd/$name"
 done
-go build -tags it -o "$bin/with" ./it/with
 
 LEDGERLAKE_IT_PYTHON15=$PWD/it/.build/py15/bin/python
 LEDGERLAKE_IT_PYTHON20=$PWD/it/.build/py20/bin/python
 export LEDGERLAKE_IT_PYTHON15 LEDGERLAKE_IT_PYTHON20
+
+if [ "${1-}" = torture ]; then
+	shift
+	go build -tags it -o "$bin/torture" ./it/torture
+	# A mount namespace of its own, where that is allowed, for a disk that can be
+	# full: it is gone with the process, however that ends.
+	for private in "unshare --mount" "unshare --map-root-user --mount"; do
+		if $private true 2>/dev/null; then
+			LEDGERLAKE_IT_PRIVATE=1 exec $private "$bin/torture" "$@"
+		fi
+	done
+	exec "$bin/torture" "$@"
+fi
+
+go build -tags it -o "$bin/with" ./it/with
 "$bin/with" go test -tags it -count=1 -timeout 40m "$@" ./it/... ./parquet/... ./s3sink/...

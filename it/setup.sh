@@ -3,6 +3,9 @@
 # it/.build: an Apache Kafka broker, an S3 server, two Pythons with DuckDB; and
 # kcat, which comes from the system.
 #
+#   it/setup.sh         all but SeaweedFS
+#   it/setup.sh weed    that too: a second S3 server, which takes a quarter of an hour of CPU time to build
+#
 # Each part is made once, and again only when its pin changes. Nothing outside
 # it/.build is written but the usual caches (~/.m2, Go's, pip's), and kcat where
 # it is not installed and we are root.
@@ -43,6 +46,10 @@ make_versitygw() {
 	GOWORK=off GOFLAGS= GOBIN="$build/bin" go install "github.com/versity/versitygw/cmd/versitygw@$1"
 }
 
+make_weed() {
+	GOWORK=off GOFLAGS= go -C weed build -o "$build/bin/weed" github.com/seaweedfs/seaweedfs/weed
+}
+
 make_python() {
 	rm -rf "${build:?}/$1"
 	python3 -m venv "$build/$1"
@@ -70,3 +77,4 @@ once kafka "$(cksum <kafka/pom.xml)" make_kafka
 once versitygw "v1.8.0 $(go env GOVERSION)" make_versitygw v1.8.0
 once py15 "$PWD $(python3 --version) $(cksum <python/duckdb15.txt)" make_python py15 duckdb15.txt
 once py20 "$PWD $(python3 --version) $(cksum <python/duckdb20.txt)" make_python py20 duckdb20.txt
+[ "${1-}" != weed ] || once weed "$(cksum <weed/go.sum) $(go env GOVERSION)" make_weed

@@ -40,3 +40,11 @@ func Build() string { return filepath.Join(Root(), "it", ".build") }
 
 // Binary returns the path of one of our binaries, as run.sh builds them.
 func Binary(name string) string { return filepath.Join(Build(), "bin", name) }
+
+// A Store is an S3 server that can be restarted.
+type Store interface {
+	URL() string // http://host:port; stays over restarts
+	Log() string // the file with what it says
+	Start() error
+	Kill()
+}

@@ -69,6 +69,12 @@ func (s *S3) Start() error {
 	return nil
 }
 
+// URL returns the server's endpoint.
+func (s *S3) URL() string { return s.Endpoint }
+
+// Log returns the file with what the server says.
+func (s *S3) Log() string { return s.proc.Log }
+
 // Kill stops the server at once.
 func (s *S3) Kill() { s.proc.Kill() }
 
@@ -77,12 +83,16 @@ func (s *S3) Dir(bucket string) string { return filepath.Join(s.dir, "data", buc
 
 // MakeBucket creates a bucket on the S3 server at endpoint.
 func MakeBucket(ctx context.Context, endpoint, bucket string) error {
-	c := s3.New(s3.Options{
+	_, err := S3Client(endpoint).CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket})
+	return err
+}
+
+// S3Client returns a client of the S3 server at endpoint that is not ours.
+func S3Client(endpoint string) *s3.Client {
+	return s3.New(s3.Options{
 		Region: Region, BaseEndpoint: aws.String(endpoint), UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(AccessKey, SecretKey, ""),
 	})
-	_, err := c.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket})
-	return err
 }
 
 // BucketURL returns the URL by which the product knows a bucket.

@@ -1,0 +1,258 @@
+//go:build it
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/ledgerlake/ledgerlake/it/faults3"
+	"github.com/ledgerlake/ledgerlake/it/parts"
+)
+
+// An act breaks something. It returns when what it broke is whole again, as far
+// as that is for others to do than ingest.
+type act struct {
+	name string
+	do   func(*round, context.Context) error
+}
+
+// acts are all that a round does, each once.
+var acts = []act{
+	{"kill -9 of an ingest", (*round).killOne},
+	{"kill -9 of every ingest", (*round).killAll},
+	{"SIGSTOP beyond the session, then SIGCONT", (*round).sleepOne},
+	{"SIGTERM of an ingest", (*round).stopOne},
+	{"broker restart, clean", func(r *round, ctx context.Context) error { return r.restartBroker(ctx, r.kafka.Stop) }},
+	{"broker restart, kill -9", func(r *round, ctx context.Context) error { return r.restartBroker(ctx, killed(r.kafka)) }},
+	{"store restart, kill -9", (*round).restartStore},
+	{"replies of the store dropped", withFault(time.Minute, faults3.Rule{Every: 3, Fault: faults3.LostReply()})},
+	{"store 300 ms slower", withFault(time.Minute, faults3.Rule{Fault: faults3.Slow(300 * time.Millisecond)})},
+	{"connections to the store reset", withFault(time.Minute, faults3.Rule{Every: 3, Fault: faults3.Torn()}, faults3.Rule{Every: 3, Fault: faults3.Lost()})},
+	{"store answers 503", withFault(90*time.Second, faults3.Rule{Fault: faults3.SlowDown()})},
+	{"store's disk full", (*round).fillDisk},
+	{"group offset set back", (*round).setBack},
+	{"two by hand at one partition", (*round).byHand},
+}
+
+func actNames() []string {
+	var names []string
+	for _, a := range acts {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+// pause waits for d, or until ctx is done.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// moment waits for a random time of up to two seconds: when it happens is what
+// is tried.
+func (r *round) moment(ctx context.Context) error {
+	return pause(ctx, time.Duration(r.rng.Int64N(int64(2*time.Second))))
+}
+
+// killOne kills a member, and starts another one some time later.
+func (r *round) killOne(ctx context.Context) error {
+	if err := r.moment(ctx); err != nil {
+		return err
+	}
+	r.fleet.leave(r.rng).Kill()
+	if err := r.moment(ctx); err != nil {
+		return err
+	}
+	return r.join()
+}
+
+func (r *round) killAll(ctx context.Context) error {
+	if err := r.moment(ctx); err != nil {
+		return err
+	}
+	r.fleet.kill()
+	for range fleetSize {
+		if err := r.join(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sleepOne lets a member sleep until the group has given its partitions to the
+// others and they have gone on, and then wakes it up in the belief that they
+// are its own.
+func (r *round) sleepOne(ctx context.Context) error {
+	zombie := r.fleet.leave(r.rng)
+	if err := zombie.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	err := r.leftBy(ctx, fleetSize-1)
+	if err == nil {
+		err = pause(ctx, r.long(30*time.Second)/2)
+	}
+	r.fleet.members = append(r.fleet.members, zombie)
+	return errors.Join(err, zombie.Signal(syscall.SIGCONT))
+}
+
+// leftBy waits until the group has n members and shares all partitions among
+// them.
+func (r *round) leftBy(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		groups, err := kadm.NewClient(r.client).DescribeGroups(ctx, r.name)
+		if g := groups[r.name]; err == nil && len(g.Members) == n && g.State == "Stable" {
+			return nil
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("the group has not come down to %d members: %w", n, err)
+		}
+	}
+}
+
+// stopOne stops a member in good order, which has to leave nothing to do, and
+// starts another one.
+func (r *round) stopOne(ctx context.Context) error {
+	if err := r.moment(ctx); err != nil {
+		return err
+	}
+	if err := ended(r.fleet.leave(r.rng)); err != nil {
+		return err
+	}
+	return r.join()
+}
+
+func killed(k *parts.Kafka) func() error { return func() error { k.Kill(); return nil } }
+
+func (r *round) restartBroker(ctx context.Context, stop func() error) error {
+	if err := r.moment(ctx); err != nil {
+		return err
+	}
+	if err := stop(); err != nil {
+		return err
+	}
+	if err := r.moment(ctx); err != nil {
+		return err
+	}
+	return r.kafka.Start()
+}
+
+func (r *round) restartStore(ctx context.Context) error {
+	if err := r.moment(ctx); err != nil {
+		return err
+	}
+	r.store.Kill()
+	if err := r.moment(ctx); err != nil {
+		return err
+	}
+	return r.store.Start()
+}
+
+// withFault returns the act that has some of the requests to the store meet a
+// fault, for as long as d or, in the short form, some seconds.
+func withFault(d time.Duration, rules ...faults3.Rule) func(*round, context.Context) error {
+	return func(r *round, ctx context.Context) error {
+		for _, rule := range rules {
+			rule.Times = faults3.Always
+			r.front.Add(rule)
+		}
+		defer r.front.Clear()
+		return r.suffer(ctx, r.long(d))
+	}
+}
+
+// suffer lets d pass. In one of two cases a member is killed meanwhile, so that
+// another one starts under what is wrong.
+func (r *round) suffer(ctx context.Context, d time.Duration) error {
+	if r.rng.IntN(2) == 0 {
+		return pause(ctx, d)
+	}
+	if err := pause(ctx, d/3); err != nil {
+		return err
+	}
+	r.fleet.leave(r.rng).Kill()
+	if err := r.join(); err != nil {
+		return err
+	}
+	return pause(ctx, d-d/3)
+}
+
+// fillDisk leaves the store without room. Where it has no disk of its own, the
+// proxy answers as a full store does, after it has passed on half of the object.
+func (r *round) fillDisk(ctx context.Context) error {
+	if r.disk == nil {
+		return withFault(time.Minute, faults3.Rule{Op: faults3.Put, Fault: faults3.Full()})(r, ctx)
+	}
+	if err := r.disk.fill(); err != nil {
+		return err
+	}
+	err := r.suffer(ctx, r.long(time.Minute))
+	return errors.Join(err, r.disk.free())
+}
+
+// setBack sets the group's offsets to half of what they are, while nobody is
+// there to notice.
+func (r *round) setBack(ctx context.Context) error {
+	if err := r.fleet.stop(); err != nil {
+		return err
+	}
+	at, err := r.group.Committed(ctx, r.name)
+	if err != nil {
+		return err
+	}
+	var back kadm.Offsets
+	for p := range int32(partitions) {
+		back.AddOffset(r.name, p, at[fmt.Sprintf("%s/%d", r.name, p)]/2, -1)
+	}
+	if err := kadm.NewClient(r.client).CommitAllOffsets(ctx, r.name, back); err != nil {
+		return err
+	}
+	for range fleetSize {
+		if err := r.join(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byHand has two more processes write the line of a partition that the group
+// has as well: three writers that know nothing of each other.
+func (r *round) byHand(ctx context.Context) error {
+	place := fmt.Sprintf("%s/%d", r.name, r.rng.IntN(partitions))
+	var both []*parts.Process
+	defer func() {
+		for _, p := range both {
+			p.Kill()
+		}
+	}()
+	for range 2 {
+		p, err := r.fleet.start("by-hand", "--assign", place, "--group", r.name+"-by-hand")
+		if err != nil {
+			return err
+		}
+		both = append(both, p)
+	}
+	if err := pause(ctx, r.long(30*time.Second)); err != nil {
+		return err
+	}
+	for _, p := range both {
+		if err := r.fleet.sound(p); err != nil {
+			return err
+		}
+		if err := ended(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+//go:build it
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/ledgerlake/ledgerlake/it/oracle"
+	"github.com/ledgerlake/ledgerlake/it/parts"
+)
+
+// partitions is how many a round's topic has: more than processes, and not a
+// multiple of them.
+const partitions = 4
+
+// patience is how long a recovery may take. It holds a session timeout, the
+// longest wait between two attempts at a store (15 s), and a rebalance.
+const patience = 90 * time.Second
+
+// A round is a topic and its archive, and what is done to those who work on them.
+type round struct {
+	*rig
+	name    string // of topic, group and the archive's prefix
+	rng     *rand.Rand
+	group   oracle.Group
+	fleet   *fleet
+	load    *load
+	witness *witness
+	ledger  *ledger
+	doing   string // for people
+}
+
+// round makes a topic and an archive, and does some acts.
+func (rig *rig) round(ctx context.Context, name string, rng *rand.Rand, acts []act, results *results) error {
+	r := &round{rig: rig, name: name, rng: rng}
+	if err := r.begin(ctx); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer r.end()
+	for i, a := range append(acts[:len(acts):len(acts)], act{lastName, (*round).finish}) {
+		r.doing = fmt.Sprintf("%s %d/%d %s", name, i+1, len(acts)+1, a.name)
+		one, err := r.perform(ctx, a.do)
+		results.add(a.name, one)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", name, a.name, err)
+		}
+	}
+	return r.forget(ctx)
+}
+
+// lastName is what the end of a round is called: no fault, but a time to look.
+const lastName = "end of the round"
+
+func (r *round) begin(ctx context.Context) error {
+	if _, err := kadm.NewClient(r.client).CreateTopic(ctx, partitions, 1, nil, r.name); err != nil {
+		return err
+	}
+	dir := filepath.Join(r.dir, r.name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	r.group = oracle.Group{Client: r.client, Name: r.name}
+	r.ledger = newLedger(parts.S3Client(r.store.URL()), r.name+"/", filepath.Join(dir, "segments"), partitions)
+	var err error
+	if r.witness, err = newWitness(ctx, r.kafka.Addr, r.name, partitions); err != nil {
+		return err
+	}
+	r.load = &load{brokers: r.kafka.Addr, topic: r.name, rate: r.rate, ledger: r.ledger}
+	r.load.begin(ctx, r.rng)
+	r.fleet = &fleet{dir: dir, seen: map[string]int{}, args: []string{
+		"--brokers", r.kafka.Addr, "--bucket", r.url(r.front.URL), "--control-topic", "none", "--http.listen", "none",
+		"--batch.empty-age", "1s", "--progress", "0s",
+	}}
+	for range fleetSize {
+		if err := r.join(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// join starts one more member of the group.
+func (r *round) join() error {
+	return r.fleet.join("--topics", r.name, "--group", r.name, "--kafka.session-timeout", sessionTimeout.String())
+}
+
+// url returns the URL of the round's archive on a server.
+func (r *round) url(endpoint string) string {
+	host, query, _ := strings.Cut(parts.BucketURL(endpoint, bucket), "?")
+	return host + "/" + r.name + "?" + query
+}
+
+// end stops what is left of a round.
+func (r *round) end() {
+	r.fleet.kill()
+	if err := r.load.end(); err != nil {
+		r.say("%v", err)
+	}
+	r.witness.close()
+	r.front.Clear()
+}
+
+// perform does something to the round, waits until it has recovered, and looks
+// at the archive.
+func (r *round) perform(ctx context.Context, do func(*round, context.Context) error) (one result, err error) {
+	stop := r.progress(ctx)
+	defer stop()
+	began := time.Now()
+	if err := do(r, ctx); err != nil {
+		return one, err
+	}
+	over := time.Now()
+	err = r.recovered(ctx)
+	one.recover = time.Since(over)
+	if err != nil {
+		return one, err
+	}
+	if err := r.look(ctx, &one); err != nil {
+		return one, err
+	}
+	r.say("%s: took %s, recovered after %s; %s records: %d repeated, %d lost, verify %d (%s)", r.doing, seconds(over.Sub(began)),
+		seconds(one.recover), thousands(one.records()), one.repeats, one.lost, one.verify, seconds(time.Since(over)-one.recover))
+	if !one.right() || one.verify != oracle.Proved {
+		return one, fmt.Errorf("%w: %s", errWrong, strings.Join(r.ledger.faults, "; "))
+	}
+	return one, nil
+}
+
+// progress says every ten seconds how far it is, until the returned func is called.
+func (r *round) progress(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(10 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			r.say("%s: %s", r.doing, r.where(ctx))
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// where says how much is sent, and how much of it is not committed yet.
+func (r *round) where(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	lag := "the broker does not answer"
+	if n, err := r.group.Lag(ctx, r.name); err == nil {
+		lag = "lag " + thousands(n)
+	}
+	return fmt.Sprintf("%s records acknowledged, %s", thousands(r.load.acked.Load()), lag)
+}
+
+// recovered waits until everything that is in Kafka now is committed.
+func (r *round) recovered(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ends, err := r.ends(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		err := r.committed(ctx, ends)
+		if err == nil {
+			return nil
+		}
+		if err := r.fleet.alive(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not recovered within %v: %w", patience, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// ends returns the offset up to which a reader of committed records can read
+// each partition now. It waits for a broker that is still starting.
+func (r *round) ends(ctx context.Context) ([]int64, error) {
+	for {
+		listed, err := kadm.NewClient(r.client).ListCommittedOffsets(ctx, r.name)
+		if err = errors.Join(err, listed.Error()); err == nil {
+			ends := make([]int64, partitions)
+			listed.Each(func(o kadm.ListedOffset) { ends[o.Partition] = o.Offset })
+			return ends, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// committed returns an error unless the group has committed each partition up
+// to ends.
+func (r *round) committed(ctx context.Context, ends []int64) error {
+	at, err := r.group.Committed(ctx, r.name)
+	if err != nil {
+		return err
+	}
+	for p, end := range ends {
+		if got := at[fmt.Sprintf("%s/%d", r.name, p)]; got < end {
+			return fmt.Errorf("partition %d is committed up to %d of %d", p, got, end)
+		}
+	}
+	return nil
+}
+
+// look asks verify, and holds the archive against Kafka.
+func (r *round) look(ctx context.Context, one *result) error {
+	verdict := make(chan error, 1)
+	var v oracle.Verdict
+	go func() {
+		var err error
+		v, err = oracle.Verify(r.url(r.store.URL()), parts.Credentials())
+		verdict <- err
+	}()
+	err := r.hold(ctx, &one.counts)
+	if err := errors.Join(<-verdict, err); err != nil {
+		return err
+	}
+	if one.verify = v.Code; v.Code != oracle.Proved {
+		r.ledger.fault("verify: exit %d: %s%s", v.Code, v.Stdout, v.Stderr)
+	}
+	return nil
+}
+
+// hold holds what is new in the archive against Kafka.
+func (r *round) hold(ctx context.Context, c *counts) error {
+	at, err := r.group.Committed(ctx, r.name) // before the archive is read
+	if err != nil {
+		return err
+	}
+	next, fresh, err := r.ledger.read(ctx)
+	c.add(fresh)
+	if err != nil {
+		return err
+	}
+	for p, n := range next {
+		if got := at[fmt.Sprintf("%s/%d", r.name, p)]; got > n {
+			c.lost += got - n
+			r.ledger.fault("partition %d is committed up to %d, and archived up to %d", p, got, n)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	delivered, err := r.witness.until(ctx, next)
+	if err != nil {
+		return err
+	}
+	c.add(r.ledger.hold(delivered))
+	return nil
+}
+
+// finish ends the producers, lets ingest drain, and stops it.
+func (r *round) finish(ctx context.Context) error {
+	if err := r.load.end(); err != nil {
+		return err
+	}
+	if err := r.recovered(ctx); err != nil {
+		return err
+	}
+	return r.fleet.stop()
+}
+
+// forget deletes the archive of a round that went well.
+func (r *round) forget(ctx context.Context) error {
+	client := parts.S3Client(r.store.URL())
+	pages := s3.NewListObjectsV2Paginator(client, &s3.ListObjectsV2Input{Bucket: aws.String(bucket), Prefix: aws.String(r.name + "/")})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, o := range page.Contents {
+			if _, err := client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: aws.String(bucket), Key: o.Key}); err != nil {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(filepath.Join(r.dir, r.name, "segments"))
+}
