@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,13 +15,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 )
-
-// Partitions that start at once; each reads its line from the bucket.
-const startParallel = 8
 
 // The largest fetch of one broker and of one partition, in bytes. A batch that
 // is larger still comes whole.
@@ -45,13 +40,16 @@ type consumer struct {
 	decompressor kgo.Decompressor
 	life         context.Context // of partitions: it ends after a clean stop, not with it
 	end          context.CancelFunc
-	joined       atomic.Bool // partitions have been assigned, maybe none
+	joined       atomic.Bool   // partitions have been assigned, maybe none
+	turns        chan struct{} // holds a token for each partition that reads from the bucket to start
 	// ready is closed once client and admin are set: the group may assign
 	// partitions before NewClient has returned.
 	ready chan struct{}
 
 	mu     sync.Mutex
 	parts  map[place]*running
+	starts map[place]*starting
+	late   []place            // partitions that started after their assignment was answered
 	faults map[place]stopping // why partitions have stopped
 
 	commits chan struct{} // holds a token while offsets are committed: one commit at a time
@@ -67,6 +65,7 @@ type place struct {
 // running is a partition at work.
 type running struct {
 	*partition
+	started   *starting
 	delivered int64        // the offset after the last one delivered; owned by poll
 	end       atomic.Int64 // of Kafka, as of the last fetch; -1 before
 	committed position     // guarded by commits
@@ -81,7 +80,7 @@ type stopping struct {
 func newConsumer(s Settings, ev Events) (*consumer, error) {
 	c := &consumer{
 		shared: newShared(s, ev), parts: map[place]*running{}, faults: map[place]stopping{}, ready: make(chan struct{}),
-		commits: make(chan struct{}, 1),
+		starts: map[place]*starting{}, commits: make(chan struct{}, 1), turns: make(chan struct{}, startParallel),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	opts := []kgo.Opt{
@@ -190,6 +189,7 @@ func (c *consumer) poll(ctx context.Context) {
 				c.deliver(place{t.Topic, p.Partition}, t.TopicID, p.HighWatermark, p.Records)
 			})
 		})
+		c.fetchLate()
 		c.client.AllowRebalance()
 	}
 }
@@ -222,7 +222,10 @@ func (c *consumer) deliver(at place, topicID kadm.TopicID, end int64, records []
 		c.budget.give(bytes)
 		return
 	}
-	r.delivered = records[len(records)-1].Offset + 1
+	if records[0].Offset < r.fetchFrom {
+		c.moveTo(map[place]*running{at: r}) // what lies below is accounted for, and skipped
+	}
+	r.delivered = max(r.delivered, records[len(records)-1].Offset+1)
 	if held > c.Memory/pauseShare {
 		r.gate.pause()
 	}
@@ -280,91 +283,13 @@ func (c *consumer) outOfRange(ctx context.Context, at place, r *running) error {
 	return nil
 }
 
-// assign starts partitions that the group has given to this process, and tells
-// the client where each is to be read from. One that cannot start is left out:
-// nothing of it is read, and the alarm says why.
-func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
-	<-c.ready
-	vouched, err := c.vouchers(ctx, slices.Collect(maps.Keys(offsets)))
-	if err != nil {
-		return nil, err
+// fetchEpoch returns the leader epoch of the record before the first to be
+// fetched, by which the client notices a truncation; -1 if it is not known.
+func (r *running) fetchEpoch() int32 {
+	if r.fetchFrom != r.begins {
+		return -1
 	}
-	out := map[string]map[int32]kgo.Offset{}
-	var mu sync.Mutex
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(startParallel)
-	for topic, numbers := range offsets {
-		out[topic] = map[int32]kgo.Offset{}
-		c.assigned.Add(int64(len(numbers)))
-		for number := range numbers {
-			at := place{topic, number}
-			g.Go(func() error {
-				from, ok := c.begin(gctx, at, vouched[at])
-				if ok {
-					mu.Lock()
-					defer mu.Unlock()
-					out[topic][number] = from
-				}
-				return gctx.Err()
-			})
-		}
-	}
-	return out, g.Wait()
-}
-
-// read starts a partition that this process was told to read.
-func (c *consumer) read(ctx context.Context, at place) {
-	vouched, err := c.vouchers(ctx, []string{at.topic})
-	if err != nil {
-		return // ctx is done
-	}
-	c.assigned.Add(1)
-	if from, ok := c.begin(ctx, at, vouched[at]); ok {
-		c.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{at.topic: {at.number: from}})
-	}
-	c.joined.Store(true)
-}
-
-// begin starts a partition and returns where to fetch it from, or raises the
-// alarm and returns false.
-func (c *consumer) begin(ctx context.Context, at place, vouched string) (from kgo.Offset, ok bool) {
-	p, err := c.start(ctx, at, vouched)
-	if ctx.Err() != nil {
-		return from, false
-	}
-	if err != nil {
-		c.stopped(at, err)
-		return from, false
-	}
-	return c.launch(at, p), true
-}
-
-// launch lets a partition run, and returns where to fetch it from.
-func (c *consumer) launch(at place, p *partition) kgo.Offset {
-	from := kgo.NewOffset().At(p.fetchFrom)
-	if p.fetchFrom == p.next {
-		from = from.WithEpoch(p.state.LeaderEpoch) // so that the client notices a truncation
-	}
-	p.gate = gate{
-		close: func() { c.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.number}}) },
-		open:  func() { c.client.ResumeFetchPartitions(map[string][]int32{at.topic: {at.number}}) },
-	}
-	r := &running{partition: p, delivered: p.fetchFrom}
-	r.end.Store(-1)
-	c.mu.Lock()
-	old := c.parts[at]
-	c.parts[at] = r
-	delete(c.faults, at)
-	c.mu.Unlock()
-	if old != nil {
-		old.drop()
-	}
-	go func() {
-		if err := p.run(); err != nil && !errors.Is(err, errDropped) && !errors.Is(err, context.Canceled) {
-			c.stopped(at, err)
-		}
-	}()
-	return from
+	return r.epochAtStart
 }
 
 // stopped raises the alarm for a partition, and fetches no more of it.
@@ -418,10 +343,14 @@ func (c *consumer) remove(lost map[string][]int32) map[place]*running {
 		for _, n := range numbers {
 			at := place{topic, n}
 			delete(c.faults, at)
+			c.client.ResumeFetchPartitions(map[string][]int32{topic: {n}})
+			if st := c.starts[at]; st != nil {
+				st.cancel()
+				delete(c.starts, at)
+			}
 			if r := c.parts[at]; r != nil {
 				gone[at] = r
 				delete(c.parts, at)
-				c.client.ResumeFetchPartitions(map[string][]int32{topic: {n}})
 				if f := c.events.Revoked; f != nil {
 					f(r.line)
 				}

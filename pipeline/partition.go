@@ -19,6 +19,8 @@ import (
 // errDropped: the partition was taken away; what is not durable is dropped.
 var errDropped = errors.New("partition taken away")
 
+func isDropped(err error) bool { return errors.Is(err, errDropped) || errors.Is(err, context.Canceled) }
+
 // A partition is one assigned partition: its state, its open batch, and the one
 // PUT that may be in flight. All of it belongs to the goroutine of run.
 type partition struct {
@@ -50,9 +52,10 @@ type partition struct {
 	durable atomic.Pointer[position]
 
 	// For [Ingest.Status]:
-	begins      int64 // the first offset that was not durable at the start
-	pending     atomic.Pointer[time.Time]
-	committedAt atomic.Pointer[time.Time]
+	begins       int64 // the first offset that was not durable at the start
+	epochAtStart int32 // of the record before it
+	pending      atomic.Pointer[time.Time]
+	committedAt  atomic.Pointer[time.Time]
 }
 
 // A source is Kafka as a partition sees it: it delivers by mail, and is asked
@@ -101,7 +104,7 @@ func newPartition(ctx context.Context, sh *shared, src source, st *archive.State
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.mail.ready = make(chan struct{}, 1)
-	p.fetchFrom, p.begins = p.next, p.next
+	p.fetchFrom, p.begins, p.epochAtStart = p.next, p.next, st.LeaderEpoch
 	if st.Ordinal > 0 {
 		p.durable.Store(positionOf(st))
 	}

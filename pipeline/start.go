@@ -64,25 +64,56 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 // continue the line is read twice before that is believed.
 func (c *consumer) catchUp(ctx context.Context, st *archive.State, w *window) error {
 	for attempt := 1; ; attempt++ {
-		o, err := c.nextSegment(ctx, st)
+		before := st.Ordinal
+		err := c.inTurn(ctx, func() error { return c.catchUpOne(ctx, st, w) })
+		var final *finalError
 		switch {
-		case errors.Is(err, archive.ErrNotFound):
+		case err == nil && st.Ordinal == before:
 			return nil
+		case err == nil:
+			attempt = 0
+			continue
+		case errors.As(err, &final):
+			return final.error
 		case isVerdict(err) && attempt > 1:
 			return err
-		case err != nil:
-			c.retrying(ctx, st.Line, attempt, err)
-			if err := c.backOff(ctx, attempt); err != nil {
-				return err
-			}
-			continue
 		}
-		if err := c.compare(ctx, st, w, o); err != nil {
+		c.retrying(ctx, st.Line, attempt, err)
+		if err := c.backOff(ctx, attempt); err != nil {
 			return err
 		}
-		c.take(st, w, o)
-		attempt = 0
 	}
+}
+
+// A finalError is a verdict of a comparison. To ask again gives no other.
+type finalError struct{ error }
+
+// catchUpOne takes the segment behind st into st and w, if there is one.
+func (c *consumer) catchUpOne(ctx context.Context, st *archive.State, w *window) error {
+	o, err := c.nextSegment(ctx, st)
+	if errors.Is(err, archive.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.compare(ctx, st, w, o); err != nil {
+		return &finalError{err}
+	}
+	c.take(st, w, o)
+	return nil
+}
+
+// inTurn calls f when fewer than startParallel partitions read from the bucket
+// to start.
+func (c *consumer) inTurn(ctx context.Context, f func() error) error {
+	select {
+	case c.turns <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-c.turns }()
+	return f()
 }
 
 // nextSegment reads the segment behind st, if there is one.
@@ -111,7 +142,9 @@ func (b bounds) check(next int64) error {
 // the line, not about the store.
 func (c *consumer) resume(ctx context.Context, l archive.Line, v *voucher) (*archive.State, *window, error) {
 	for attempt := 1; ; attempt++ {
-		st, w, err := c.resumeOnce(ctx, l, v)
+		var st *archive.State
+		var w *window
+		err := c.inTurn(ctx, func() (err error) { st, w, err = c.resumeOnce(ctx, l, v); return err })
 		if err == nil || isVerdict(err) && attempt > 1 {
 			return st, w, err
 		}

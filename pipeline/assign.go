@@ -1,0 +1,206 @@
+package pipeline
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Partitions that read from the bucket at once in order to start.
+const startParallel = 8
+
+// How long an assignment waits for its partitions to start. One that takes
+// longer (its line is long, or the store does not give it) is fetched as soon
+// as it has started, and holds up no other.
+const startPatience = 2 * time.Second
+
+// starting is a partition on its way to run.
+type starting struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed when it has started, or never will
+	late   bool          // nobody waits for it any more; guarded by the consumer's mu
+}
+
+// assign starts partitions that the group has given to this process, and tells
+// the client where each is to be read from. One that cannot start is left out:
+// nothing of it is read, and the alarm says why.
+func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	<-c.ready
+	vouched, err := c.vouchers(ctx, slices.Collect(maps.Keys(offsets)))
+	if err != nil {
+		return nil, err
+	}
+	starts := map[place]*starting{}
+	for topic, numbers := range offsets {
+		c.assigned.Add(int64(len(numbers)))
+		for number := range numbers {
+			at := place{topic, number}
+			starts[at] = c.begin(at, vouched[at])
+		}
+	}
+	patience := time.NewTimer(startPatience)
+	defer patience.Stop()
+	out := map[string]map[int32]kgo.Offset{}
+	for at, s := range starts {
+		select {
+		case <-s.done:
+		case <-patience.C:
+			patience.Reset(0)
+			c.leave(at, s)
+		case <-ctx.Done():
+			return nil, ctx.Err() // what was given is taken away again, and so ends
+		}
+		if from, ok := c.fetchFrom(at, s); ok {
+			if out[at.topic] == nil {
+				out[at.topic] = map[int32]kgo.Offset{}
+			}
+			out[at.topic][at.number] = from
+		}
+	}
+	return out, nil
+}
+
+// read starts a partition that this process was told to read.
+func (c *consumer) read(ctx context.Context, at place) {
+	vouched, err := c.vouchers(ctx, []string{at.topic})
+	if err != nil {
+		return // ctx is done
+	}
+	c.assigned.Add(1)
+	c.joined.Store(true)
+	s := c.begin(at, vouched[at])
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		s.cancel()
+		<-s.done
+	}
+	if from, ok := c.fetchFrom(at, s); ok {
+		c.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{at.topic: {at.number: from}})
+	}
+}
+
+// begin lets a partition start. Where it cannot, the alarm is raised.
+func (c *consumer) begin(at place, vouched string) *starting {
+	ctx, cancel := context.WithCancel(c.life)
+	s := &starting{cancel: cancel, done: make(chan struct{})}
+	c.mu.Lock()
+	if old := c.starts[at]; old != nil {
+		old.cancel()
+	}
+	c.starts[at] = s
+	c.mu.Unlock()
+	go func() {
+		defer close(s.done)
+		defer cancel()
+		p, err := c.start(ctx, at, vouched)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			c.stopped(at, err)
+		default:
+			c.launch(at, s, p)
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.starts[at] == s {
+			delete(c.starts, at)
+		}
+	}()
+	return s
+}
+
+// leave does not wait for a start any more, or only for as long as its last
+// step takes.
+func (c *consumer) leave(at place, s *starting) {
+	c.mu.Lock()
+	s.late = c.starts[at] == s
+	c.mu.Unlock()
+	if !s.late {
+		<-s.done
+	}
+}
+
+// fetchFrom returns where a partition is to be fetched from: the place where it
+// goes on; offset 0, and not yet, where its start is late; false where there is
+// nothing to be fetched.
+func (c *consumer) fetchFrom(at place, s *starting) (kgo.Offset, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.parts[at]; r != nil && r.started == s {
+		return kgo.NewOffset().At(r.fetchFrom).WithEpoch(r.fetchEpoch()), true
+	}
+	if s.late && c.starts[at] == s {
+		c.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.number}})
+		return kgo.NewOffset().At(0), true
+	}
+	return kgo.Offset{}, false
+}
+
+// fetchLate lets the partitions be fetched whose start was late. It is called
+// while nothing can be taken away.
+func (c *consumer) fetchLate() {
+	c.mu.Lock()
+	late := map[place]*running{}
+	for _, at := range c.late {
+		if r := c.parts[at]; r != nil {
+			late[at] = r
+		}
+	}
+	c.late = nil
+	c.mu.Unlock()
+	c.moveTo(late)
+	for at := range late {
+		c.client.ResumeFetchPartitions(map[string][]int32{at.topic: {at.number}})
+	}
+}
+
+// moveTo lets partitions be fetched from where they go on.
+func (c *consumer) moveTo(parts map[place]*running) {
+	offsets := map[string]map[int32]kgo.EpochOffset{}
+	for at, r := range parts {
+		if offsets[at.topic] == nil {
+			offsets[at.topic] = map[int32]kgo.EpochOffset{}
+		}
+		offsets[at.topic][at.number] = kgo.EpochOffset{Epoch: r.fetchEpoch(), Offset: r.fetchFrom}
+	}
+	if len(offsets) > 0 {
+		c.client.SetOffsets(offsets)
+	}
+}
+
+// launch lets a partition run that has started.
+func (c *consumer) launch(at place, s *starting, p *partition) {
+	p.gate = gate{
+		close: func() { c.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.number}}) },
+		open:  func() { c.client.ResumeFetchPartitions(map[string][]int32{at.topic: {at.number}}) },
+	}
+	r := &running{partition: p, started: s, delivered: p.fetchFrom}
+	r.end.Store(-1)
+	c.mu.Lock()
+	if c.starts[at] != s { // taken away meanwhile
+		c.mu.Unlock()
+		p.drop()
+		return
+	}
+	old := c.parts[at]
+	c.parts[at] = r
+	delete(c.starts, at)
+	delete(c.faults, at)
+	if s.late {
+		c.late = append(c.late, at)
+	}
+	c.mu.Unlock()
+	if old != nil {
+		old.drop()
+	}
+	go func() {
+		if err := p.run(); err != nil && !isDropped(err) {
+			c.stopped(at, err)
+		}
+	}()
+}
