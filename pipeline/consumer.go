@@ -78,9 +78,14 @@ type stopping struct {
 }
 
 func newConsumer(s Settings, ev Events) (*consumer, error) {
+	inflater, err := newInflater(s.largestBatch())
+	if err != nil {
+		return nil, fmt.Errorf("kafka client: %w", err)
+	}
 	c := &consumer{
 		shared: newShared(s, ev), parts: map[place]*running{}, faults: map[place]stopping{}, ready: make(chan struct{}),
-		starts: map[place]*starting{}, commits: make(chan struct{}, 1), turns: make(chan struct{}, startParallel),
+		decompressor: inflater.Decompressor,
+		starts:       map[place]*starting{}, commits: make(chan struct{}, 1), turns: make(chan struct{}, startParallel),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	opts := []kgo.Opt{
@@ -90,7 +95,8 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 		kgo.FetchMaxBytes(fetchBytes),
 		kgo.FetchMaxPartitionBytes(fetchPartitionBytes),
 		kgo.FetchMaxWait(fetchWait),
-		kgo.MaxDecompressBatchBytes(int(c.largestBatch())),
+		kgo.WithDecompressor(inflater),
+		kgo.WithHooks(inflater),
 	}
 	if len(s.Assign) == 0 {
 		opts = append(opts, c.membership()...)
@@ -100,7 +106,6 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
 	c.client, c.admin = client, kadm.NewClient(client)
-	c.decompressor = client.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
 	if s.DLQTopic != "" {
 		c.dlq = func(r *kgo.Record) {
 			client.Produce(c.life, r, func(_ *kgo.Record, err error) {
@@ -115,8 +120,9 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 }
 
 // largestBatch returns how many bytes a compressed batch of Kafka may become:
-// half of the memory, and never less than a batch of the largest records needs.
-func (s *Settings) largestBatch() int64 { return max(64<<20, s.Memory/2) }
+// a quarter of the memory, for finding out takes a few times as much, and never
+// less than four of the largest records.
+func (s *Settings) largestBatch() int64 { return max(64<<20, s.Memory/4) }
 
 // membership is what a client needs to share topics with a group.
 func (c *consumer) membership() []kgo.Opt {
@@ -191,6 +197,23 @@ func (c *consumer) poll(ctx context.Context) {
 		})
 		c.fetchLate()
 		c.client.AllowRebalance()
+		c.share()
+	}
+}
+
+// share pauses the partitions that hold more than their share while memory is
+// short. Each goes on by itself when its segments have become durable.
+func (c *consumer) share() {
+	if !c.budget.short() {
+		return
+	}
+	for _, r := range c.all() {
+		if r.greedy() {
+			r.gate.pause()
+			if !r.greedy() { // it became so meanwhile, and nobody would open the gate
+				r.gate.resume()
+			}
+		}
 	}
 }
 
@@ -216,17 +239,17 @@ func (c *consumer) deliver(at place, topicID kadm.TopicID, end int64, records []
 		mails[i] = mail{record: rec}
 		bytes += cost(rec)
 	}
-	c.budget.take(bytes)
+	r.take(bytes)
 	held, ok := r.mail.push(mails...)
 	if !ok {
-		c.budget.give(bytes)
+		r.give(bytes)
 		return
 	}
 	if records[0].Offset < r.fetchFrom {
 		c.moveTo(map[place]*running{at: r}) // what lies below is accounted for, and skipped
 	}
 	r.delivered = max(r.delivered, records[len(records)-1].Offset+1)
-	if held > c.Memory/pauseShare {
+	if held > c.Memory/pauseShare || r.greedy() {
 		r.gate.pause()
 	}
 }
@@ -239,6 +262,7 @@ func (c *consumer) fetchError(ctx context.Context, at place, err error) {
 	r := c.at(at)
 	switch {
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
+	case errors.Is(err, errLater):
 	case r == nil:
 		c.warn(fmt.Sprintf("fetch %s/%d", at.topic, at.number), err)
 	case errors.As(err, &loss):
@@ -269,9 +293,10 @@ func (c *consumer) endOf(r *running) {
 // next; the stretch becomes a gap row. Where Kafka ends before that, the
 // partition stops: going on would skip what Kafka writes there next.
 func (c *consumer) outOfRange(ctx context.Context, at place, r *running) error {
-	b, err := c.bounds(ctx, at.topic, at.number)
+	b, err := c.tryBounds(ctx, at.topic, at.number)
 	if err != nil {
-		return err
+		c.warn(fmt.Sprintf("list offsets of %s/%d", at.topic, at.number), err)
+		return nil // the next poll says it again, and others wait for none
 	}
 	if err := b.check(r.delivered); err != nil {
 		return err

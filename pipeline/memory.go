@@ -51,6 +51,9 @@ func (b *budget) spent() bool {
 	return b.held >= b.limit
 }
 
+// short reports whether half of it is spent.
+func (b *budget) short() bool { return b.holds() >= b.limit/2 }
+
 // wait blocks until something may be fetched, or ctx is done.
 func (b *budget) wait(ctx context.Context) {
 	for ctx.Err() == nil {

@@ -44,6 +44,7 @@ type partition struct {
 	headers   []audit.MessageHeader // scratch
 
 	mail    mailbox
+	holds   atomic.Int64 // bytes of the budget
 	gate    gate
 	stop    chan struct{} // closed by finish
 	stopper sync.Once
@@ -164,6 +165,24 @@ func (p *partition) notePending() {
 	}
 }
 
+// take counts bytes of records that the partition holds from now on.
+func (p *partition) take(n int64) {
+	p.holds.Add(n)
+	p.shared.budget.take(n)
+}
+
+// give counts bytes that it no longer holds.
+func (p *partition) give(n int64) {
+	p.holds.Add(-n)
+	p.shared.budget.give(n)
+}
+
+// greedy reports whether the partition holds more than its share while memory
+// is short. Others must not wait for one whose segments the store refuses.
+func (p *partition) greedy() bool {
+	return p.shared.budget.short() && p.holds.Load() > p.shared.budget.limit/4/max(1, p.shared.assigned.Load())
+}
+
 // until returns how long to sleep until a time, an hour for the zero time.
 func (p *partition) until(wake time.Time) time.Duration {
 	if wake.IsZero() {
@@ -198,7 +217,7 @@ func (p *partition) release(err error) {
 	if p.flying != nil {
 		held += p.flying.batch.bytes
 	}
-	p.shared.budget.give(held)
+	p.give(held)
 }
 
 // takeMail moves records from the mailbox to the open batch, as many as it may
@@ -217,7 +236,7 @@ func (p *partition) takeMail() {
 		}
 		p.accept(m, now)
 	}
-	if p.mail.held() < p.shared.Memory/resumeShare {
+	if p.mail.held() < p.shared.Memory/resumeShare && !p.greedy() {
 		p.gate.resume()
 	}
 }
@@ -234,7 +253,7 @@ func (p *partition) accept(m mail, now time.Time) {
 	}
 	r := m.record
 	if r.Offset < p.next {
-		p.shared.budget.give(cost(r))
+		p.give(cost(r))
 		return
 	}
 	if r.Offset > p.next {
@@ -242,7 +261,7 @@ func (p *partition) accept(m mail, now time.Time) {
 	}
 	p.next = r.Offset + 1
 	if r.Attrs.IsControl() {
-		p.shared.budget.give(cost(r))
+		p.give(cost(r))
 		p.open.addGap(r.Offset, r.Offset+1, archive.GapControl, now)
 		return
 	}
@@ -326,7 +345,7 @@ func (p *partition) closeDue(stopping bool) (wake time.Time, flew bool, err erro
 func (p *partition) fly(b *batch, since time.Time) error {
 	built, err := p.build(b)
 	if err != nil {
-		p.shared.budget.give(b.bytes)
+		p.give(b.bytes)
 		return err
 	}
 	p.flying = &flight{batch: b, built: built, opened: b.opened, since: since}
@@ -381,11 +400,11 @@ func (p *partition) land(l landing) error {
 	case errors.Is(l.err, archive.ErrBreaks) && p.retried != p.state.Ordinal:
 		p.retried = p.state.Ordinal
 		if err := p.restart(); err != nil {
-			p.shared.budget.give(f.batch.bytes)
+			p.give(f.batch.bytes)
 			return err
 		}
 	default:
-		p.shared.budget.give(f.batch.bytes)
+		p.give(f.batch.bytes)
 		return l.err
 	}
 	return p.goOn(f)
@@ -401,7 +420,7 @@ func (p *partition) settle(f *flight, l landing) {
 		p.window.add(r.coord, r.entry, p.shared.windowLimit())
 	}
 	p.durable.Store(positionOf(p.state))
-	p.shared.budget.give(f.batch.bytes)
+	p.give(f.batch.bytes)
 	p.report(f, l)
 	f.batch.reset()
 	p.spare = f.batch
@@ -461,7 +480,7 @@ func (p *partition) restart() error {
 // again as the next segment.
 func (p *partition) goOn(f *flight) error {
 	at := p.state.NextOffset
-	p.shared.budget.give(f.batch.dropBefore(at) + p.open.dropBefore(at))
+	p.give(f.batch.dropBefore(at) + p.open.dropBefore(at))
 	p.next = max(p.next, at)
 	if f.batch.empty() {
 		f.batch.reset()
@@ -469,7 +488,7 @@ func (p *partition) goOn(f *flight) error {
 		return nil
 	}
 	if at >= 0 && f.batch.items[0].from != at {
-		p.shared.budget.give(f.batch.bytes)
+		p.give(f.batch.bytes)
 		return fmt.Errorf("segment %d: %w: the line ends at offset %d, what was read begins at %d",
 			p.state.Ordinal, archive.ErrBreaks, at, f.batch.items[0].from)
 	}
