@@ -78,7 +78,7 @@ func TestDefaults(t *testing.T) {
 		Bucket: "s3://bucket", Topics: []string{"t"}, Brokers: []string{"127.0.0.1:9092"}, Group: "ledgerlake",
 		ControlTopic: "ledgerlake.control", Memory: 256 << 20, Window: 200_000, ShutdownTimeout: 20 * time.Second,
 		Batch: config.Batch{Rows: 32, Age: 50 * time.Millisecond, GrowRows: 50_000, GrowBytes: 8 << 20, EmptyAge: 10 * time.Second},
-		Kafka: config.Kafka{ClientID: "ledgerlake-ingest", SessionTimeout: 45 * time.Second, GroupProtocol: config.GroupClassic},
+		Kafka: config.Kafka{ClientID: "ledgerlake-ingest", MetadataAge: time.Minute, SessionTimeout: 45 * time.Second, GroupProtocol: config.GroupClassic},
 		HTTP:  config.HTTP{Listen: "127.0.0.1:9404", ReadyAge: time.Minute, LagBy: config.LagByPartition},
 		Log:   config.Log{Level: "info", Format: "json", Progress: 30 * time.Second},
 	}

@@ -16,6 +16,7 @@ type Kafka struct {
 	KeyFile  string
 	SASL     SASL
 
+	MetadataAge    time.Duration
 	InstanceID     string        // of a static member; "" is none
 	Rack           string        // "" is none
 	SessionTimeout time.Duration // of a classic group
@@ -77,6 +78,10 @@ func (k *Kafka) settings() []Setting {
 		{
 			Name: "kafka.group-protocol", Default: GroupClassic, Help: "How the group shares partitions: its members among themselves, or by the brokers (KIP-848; Kafka 4.0 or later, 4.3 to be recommended). Where the brokers cannot, classic all the same.",
 			Value: oneOf(&k.GroupProtocol, GroupClassic, GroupConsumer),
+		},
+		{
+			Name: "kafka.metadata-age", Default: "1m", Help: "How long a topic that topic-pattern matches, or a new partition of a topic, may stay unseen.",
+			Value: duration(&k.MetadataAge, time.Second, time.Hour),
 		},
 		{Name: "kafka.tls", Default: "false", Help: "Talk to the brokers over TLS. The files below are read again when they change, for connections made from then on.", Value: boolean(&k.TLS)},
 		{

@@ -23,7 +23,7 @@ Exit codes:
 
 const runHelp = `ledgerlake-ingest run reads Kafka topics and writes each record, once, as a row of a hash chain in Parquet files.
 
-Only --topics and --bucket are needed. With a Kafka and an S3-compatible store on a laptop:
+Only --bucket and what to read (--topics, --topic-pattern or --assign) are needed. With a Kafka and an S3-compatible store on a laptop:
 
   export AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...
   ledgerlake-ingest run --topics audit.calls --brokers 127.0.0.1:9092 \
@@ -35,7 +35,7 @@ Only --topics and --bucket are needed. With a Kafka and an S3-compatible store o
 
 It may be killed at any time: it goes on where the newest segment in the bucket ends, whatever Kafka's group offset
 says. SIGTERM or SIGINT stops it cleanly within --shutdown-timeout; a second one ends it at once. Run several with one
---group to share the partitions.
+--group to share the partitions. /healthz, /readyz and /metrics are at --http.listen; docs/operations.md explains them.
 
 Any setting can also stand in a YAML file (--config FILE: batch: {rows: 64}) or in the environment
 (LEDGERLAKE_BATCH_ROWS=64). Flags go before the environment, that before the file. Secrets have no flag.

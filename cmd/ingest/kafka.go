@@ -13,14 +13,16 @@ import (
 	"github.com/ledgerlake/ledgerlake/config"
 )
 
-// metadataAge is how long a topic that a pattern matches, or a new partition,
-// may stay unseen.
-const metadataAge = time.Minute
+// metadataMinAge is what franz-go waits at least between looks at the cluster.
+const metadataMinAge = 5 * time.Second
 
 // connection returns how franz-go reaches the brokers: where they are, over
 // TLS or not, and as whom. warn is told of files that cannot be read again.
 func connection(ctx context.Context, s *config.Ingest, origins config.Origins, warn func(string, error)) ([]kgo.Opt, error) {
-	opts := []kgo.Opt{kgo.SeedBrokers(s.Brokers...), kgo.ClientID(s.Kafka.ClientID), kgo.MetadataMaxAge(metadataAge)}
+	opts := []kgo.Opt{kgo.SeedBrokers(s.Brokers...), kgo.ClientID(s.Kafka.ClientID)}
+	if age := s.Kafka.MetadataAge; age != 0 {
+		opts = append(opts, kgo.MetadataMaxAge(age), kgo.MetadataMinAge(min(age, metadataMinAge)))
+	}
 	if s.Kafka.Rack != "" {
 		opts = append(opts, kgo.Rack(s.Kafka.Rack))
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"runtime"
@@ -117,18 +119,18 @@ func TestEventsAreCounted(t *testing.T) {
 		"rows_total": "34", "duplicates_total": "1", "segments_total": "2", "adopted_segments_total": "1", "compared_segments_total": "1",
 		"lost_offsets_total": "50", "split_tenants_total": "1", "partition_stops_total": "1", "partitions_assigned_total": "1", "partitions_revoked_total": "1",
 		`rejected_rows_total{reason="conflict"}`: "2", `rejected_rows_total{reason="too_deep"}`: "0",
-		`retries_total{cause="other",operation="other"}`:            "1",
-		`segment_rows_bucket{le="4"}`:                               "1",
-		"segment_rows_sum":                                          "34",
-		"segment_bytes_sum":                                         "52000",
-		`commit_seconds_bucket{le="0.05"}`:                          "2",
-		`record_delay_seconds_bucket{le="0.005"}`:                   "1", // ahead of our clock is no delay
-		`record_delay_seconds_bucket{le="0.5"}`:                     "1",
-		`record_delay_seconds_bucket{le="1"}`:                       "2",
-		`store_requests_total{code="412",operation="PutObject"}`:    "1",
-		`store_requests_total{code="4xx",operation="PutObject"}`:    "1",
-		`store_requests_total{code="none",operation="GetObject"}`:   "1",
-		"store_request_seconds_count":                               "3",
+		`retries_total{cause="other",operation="other"}`:                   "1",
+		`segment_rows_bucket{le="4"}`:                                      "1",
+		"segment_rows_sum":                                                 "34",
+		"segment_bytes_sum":                                                "52000",
+		`commit_seconds_bucket{le="0.05"}`:                                 "2",
+		`record_delay_seconds_bucket{le="0.005"}`:                          "1", // ahead of our clock is no delay
+		`record_delay_seconds_bucket{le="0.5"}`:                            "1",
+		`record_delay_seconds_bucket{le="1"}`:                              "2",
+		`store_requests_total{code="412",operation="PutObject"}`:           "1",
+		`store_requests_total{code="4xx",operation="PutObject"}`:           "1",
+		`store_requests_total{code="none",operation="GetObject"}`:          "1",
+		"store_request_seconds_count":                                      "3",
 		`build_info{go_version="` + runtime.Version() + `",version="dev"}`: "1",
 	} {
 		if said[name] != want {
@@ -241,4 +243,87 @@ func TestMergeHasEveryEvent(t *testing.T) {
 	if n := len(lines(t, log)); n != 11 || ours(series)["rows_total"] != "32" {
 		t.Errorf("%d lines, %s rows", n, ours(series)["rows_total"])
 	}
+}
+
+const operations = "../../docs/operations.md"
+
+// The table of metrics in docs/operations.md is what the code has.
+func TestMetricsAreDocumented(t *testing.T) {
+	const begin, end = "| metric | type | labels | what |\n|---|---|---|---|\n", "\n<!-- End of the table. -->"
+	page, err := os.ReadFile(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(page), begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no table of metrics", operations)
+	}
+	want := head + begin + metricsTable(t) + end + tail
+	if *update {
+		if err := os.WriteFile(operations, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(page) != want {
+		t.Errorf("%s is not what the code has: run go test ./cmd/ingest -update", operations)
+	}
+}
+
+// The words by which docs/operations.md explains why a partition stops are
+// those of the messages.
+func TestStopsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| words | meaning | what you do |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	words := regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(table, -1)
+	if len(words) < 5 {
+		t.Fatalf("found %d words; the pattern must be wrong", len(words))
+	}
+	var sources strings.Builder
+	for _, pattern := range []string{"../../pipeline/*.go", "../../archive/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			body, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources.Write(body)
+		}
+	}
+	for _, w := range words {
+		if !strings.Contains(sources.String(), w[1]) {
+			t.Errorf("no message says %q", w[1])
+		}
+	}
+}
+
+// metricsTable returns a line for each metric of ours, by name.
+func metricsTable(t *testing.T) string {
+	t.Helper()
+	m := newMetrics(func() pipeline.Status {
+		return pipeline.Status{Partitions: []pipeline.PartitionStatus{{Line: orders, End: 1}}}
+	}, config.HTTP{LagBy: config.LagByPartition, TopTenants: 1})
+	m.requested(s3sink.Request{Operation: "PutObject", Status: 200})
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), namespace) {
+			continue
+		}
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, "`"+l.GetName()+"`")
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp())
+	}
+	return table.String()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -29,41 +30,70 @@ func ingest(ctx context.Context, in invocation) error {
 	if err != nil {
 		return err
 	}
-	if err := check(&s, origins); err != nil {
-		return err
-	}
-	log := newLogger(in.stderr, s.Log)
-	often := sampled(log)
-	client, err := connection(ctx, &s, origins, func(what string, err error) { often.Warn(what, zap.Error(err)) })
+	p, err := newProcess(ctx, &s, origins, in.stderr)
 	if err != nil {
 		return err
 	}
-	h := &health{readyAge: s.HTTP.ReadyAge}
-	m := newMetrics(h.status, s.HTTP)
-	s.S3.OnRequest = m.requested
-	bucket, err := openBucket(ctx, &s)
-	if err != nil {
-		return err
-	}
-	listener, err := listen(log, s.HTTP, origins)
-	if err != nil {
-		return err
-	}
-	defer serve(listener, h, m.registry)()
-	defer context.AfterFunc(ctx, func() {
-		h.stopping.Store(true)
-		log.Info("stopping", zap.Duration("within", s.ShutdownTimeout))
-	})()
+	return p.run(ctx)
+}
 
-	p := pipelineSettings(&s, bucket, slices.Concat(client, membership(&s), []kgo.Opt{kgo.WithLogger(clientLog{often.Sugar()})}))
-	if err := examine(ctx, log, &p, bucket); err != nil {
+// A process is one run of ingest: what it was told, and what it tells.
+type process struct {
+	settings *config.Ingest
+	origins  config.Origins
+	log      *zap.Logger
+	often    *zap.Logger // sampled
+	health   *health
+	metrics  *metrics
+	kafka    []kgo.Opt // how to connect
+	bucket   *s3sink.Bucket
+}
+
+// newProcess finds what is wrong with the settings without reaching anything.
+func newProcess(ctx context.Context, s *config.Ingest, origins config.Origins, stderr io.Writer) (p *process, err error) {
+	if err := check(s, origins); err != nil {
+		return nil, err
+	}
+	log := newLogger(stderr, s.Log)
+	p = &process{settings: s, origins: origins, log: log, often: sampled(log), health: &health{readyAge: s.HTTP.ReadyAge}}
+	p.metrics = newMetrics(p.health.status, s.HTTP)
+	p.kafka, err = connection(ctx, s, origins, func(what string, err error) { p.often.Warn(what, zap.Error(err)) })
+	if err != nil {
+		return nil, err
+	}
+	s.S3.OnRequest = p.metrics.requested
+	p.bucket, err = openBucket(ctx, s)
+	return p, err
+}
+
+// run archives until ctx is done. Who asks is answered from the first moment to
+// the last: also while the bucket does not answer, and while it stops.
+func (p *process) run(ctx context.Context) error {
+	listener, err := listen(p.log, p.settings.HTTP, p.origins)
+	if err != nil {
 		return err
 	}
-	go warnings(ctx, log, &s, client)
-	r := newReport(log, s.Log.Tenants)
-	engine := pipeline.New(p, merge(r.events(), m.events()))
-	h.ingest.Store(engine)
-	return archiveUntilDone(ctx, r, &s, bucket, engine)
+	defer serve(listener, p.health, p.metrics.registry)()
+	defer context.AfterFunc(ctx, p.stopping)()
+	s := p.pipelineSettings()
+	if err := examine(ctx, p.log, &s, p.bucket); err != nil {
+		if ctx.Err() != nil {
+			p.log.Info("ingest ends before it has begun", zap.Error(err))
+			return nil
+		}
+		return err
+	}
+	go warnings(ctx, p.log, p.settings, p.kafka)
+	r := newReport(p.log, p.settings.Log.Tenants)
+	engine := pipeline.New(s, merge(r.events(), p.metrics.events()))
+	p.health.ingest.Store(engine)
+	return p.archive(ctx, r, engine)
+}
+
+// stopping says that this process takes nothing new.
+func (p *process) stopping() {
+	p.health.stopping.Store(true)
+	p.log.Info("stopping", zap.Duration("within", p.settings.ShutdownTimeout))
 }
 
 // check finds the faults that no setting shows alone.
@@ -84,9 +114,11 @@ func openBucket(ctx context.Context, s *config.Ingest) (*s3sink.Bucket, error) {
 	return bucket, nil
 }
 
-func pipelineSettings(s *config.Ingest, bucket *s3sink.Bucket, client []kgo.Opt) pipeline.Settings {
+func (p *process) pipelineSettings() pipeline.Settings {
+	s := p.settings
+	client := slices.Concat(p.kafka, membership(s), []kgo.Opt{kgo.WithLogger(clientLog{p.often.Sugar()})})
 	return pipeline.Settings{
-		Archive:         bucket,
+		Archive:         p.bucket,
 		Client:          client,
 		Topics:          s.Topics,
 		TopicPattern:    s.TopicPattern,
@@ -114,17 +146,37 @@ func assigned(s *config.Ingest) []pipeline.Partition {
 	return all
 }
 
-// archiveUntilDone runs the pipeline and says how it begins, goes and ends.
-func archiveUntilDone(ctx context.Context, r *report, s *config.Ingest, bucket *s3sink.Bucket, engine *pipeline.Ingest) error {
-	r.log.Info("ingest starts", zap.String("version", version), zap.String("bucket", bucket.String()), zap.Strings("brokers", s.Brokers),
-		zap.Strings("topics", s.Topics), zap.String("pattern", s.TopicPattern), zap.Any("assigned", s.Assign), zap.String("group", s.Group))
+// archive runs the pipeline and says how it begins, goes and ends.
+func (p *process) archive(ctx context.Context, r *report, engine *pipeline.Ingest) error {
+	s := p.settings
+	p.log.Info("ingest starts", append([]zap.Field{
+		zap.String("version", version), zap.String("bucket", p.bucket.String()), zap.Strings("brokers", s.Brokers), zap.String("group", s.Group),
+	}, sources(s)...)...)
 	reporting, stop := context.WithCancel(context.Background())
 	defer stop()
 	go r.progress(reporting, s.Log.Progress)
 	boundHeap(2 * s.Memory)
 	err := within(ctx, s.ShutdownTimeout, func() error { return engine.Run(ctx) })
-	r.log.Info("ingest ends", append(r.total(), zap.Bool("clean", err == nil))...)
+	p.log.Info("ingest ends", append(r.total(), zap.Bool("clean", err == nil))...)
 	return err
+}
+
+// sources says what is read.
+func sources(s *config.Ingest) (fields []zap.Field) {
+	if len(s.Topics) > 0 {
+		fields = append(fields, zap.Strings("topics", s.Topics))
+	}
+	if s.TopicPattern != "" {
+		fields = append(fields, zap.String("topicPattern", s.TopicPattern))
+	}
+	var partitions []string
+	for _, a := range s.Assign {
+		partitions = append(partitions, fmt.Sprint(a.Topic, "/", a.Number))
+	}
+	if partitions != nil {
+		fields = append(fields, zap.Strings("partitions", partitions))
+	}
+	return fields
 }
 
 // errNotStopped: the clean stop took too long. Nothing is lost by it: the next

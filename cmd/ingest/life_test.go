@@ -1,0 +1,240 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// Five records, and SIGTERM before a store that takes two seconds has any of
+// them: the process says at once that it is not ready, stops within its time
+// with exit code 0, and all five rows are durable and committed.
+func TestStopLeavesNothingBehind(t *testing.T) {
+	s := newStage(t, kfake.SeedTopics(1, "audit.calls"))
+	a := s.start("--topics", "audit.calls", "--shutdown-timeout", "10s", "--batch.age", "1h")
+	s.until("ready", a.holds(1))
+	s.store.set(func() { s.store.slow = 2 * time.Second })
+	s.produce("audit.calls", 0, 5)
+	s.until("something waits", func() bool { return held(a) })
+	began := time.Now()
+	a.cancel()
+	s.until("not ready", func() bool { r := a.ready(); return r.Why == "stopping" })
+	if code, _ := a.ask("/readyz"); code != 503 {
+		t.Errorf("/readyz answers %d while the process stops", code)
+	}
+	if code, _ := a.ask("/healthz"); code != 200 {
+		t.Errorf("/healthz answers %d while the process stops", code)
+	}
+	if err := a.stop(); err != nil || exitCode(err) != exitClean {
+		t.Errorf("exit %d, error %v", exitCode(err), err)
+	}
+	if took := time.Since(began); took < 2*time.Second || took > 9*time.Second {
+		t.Errorf("stopped after %v", took)
+	}
+	if rows, at := s.proved(), s.committed("audit.calls", 0); rows != 5 || at != 5 {
+		t.Errorf("%d rows, offset %d committed", rows, at)
+	}
+	if code, _ := a.ask("/healthz"); code != 0 {
+		t.Error("somebody still listens")
+	}
+}
+
+// held reports whether records are held that are not durable.
+func held(a *actor) bool {
+	for line := range strings.Lines(metricsOf(a)) {
+		if n, ok := strings.CutPrefix(strings.TrimSpace(line), namespace+"_held_bytes "); ok {
+			return n != "0"
+		}
+	}
+	return false
+}
+
+func metricsOf(a *actor) string {
+	_, body := a.ask("/metrics")
+	return body
+}
+
+// Five records and then silence: they become durable by time alone. The process
+// is ready meanwhile, and after a long silence too.
+func TestQuietTopicsFlush(t *testing.T) {
+	s := newStage(t, kfake.SeedTopics(1, "audit.calls"))
+	a := s.start("--topics", "audit.calls", "--http.ready-age", "1s")
+	s.until("ready", a.holds(1))
+	s.produce("audit.calls", 0, 5)
+	produced := time.Now()
+	s.until("durable", func() bool { return s.proved() == 5 })
+	if took := time.Since(produced); took > 5*time.Second {
+		t.Errorf("durable after %v", took)
+	}
+	time.Sleep(1500 * time.Millisecond) // longer than ready-age
+	if r := a.ready(); !r.Ready {
+		t.Errorf("not ready after a silence: %+v", r)
+	}
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Credentials that a store refuses for a while make a process that was ready
+// unready, and name the partition; it stays alive, drops nothing, and goes on
+// by itself. While a store refuses from the start, ingest does not start at all.
+func TestDenialsDropNothing(t *testing.T) {
+	s := newStage(t, kfake.SeedTopics(2, "audit.calls"))
+	a := s.start("--topics", "audit.calls", "--http.ready-age", "1s")
+	s.until("ready", a.holds(2))
+	s.produce("audit.calls", 0, 3)
+	s.until("durable", func() bool { return s.proved() == 3 })
+	s.store.set(func() { s.store.denies = true })
+	s.produce("audit.calls", 0, 4)
+	s.until("not ready", func() bool { return !a.ready().Ready })
+	r := a.ready()
+	if len(r.NotReady) != 1 || r.NotReady[0].Topic != "audit.calls" || r.NotReady[0].Partition != 0 || !strings.Contains(r.NotReady[0].Why, "nothing durable") {
+		t.Errorf("%+v", r)
+	}
+	if code, _ := a.ask("/healthz"); code != 200 {
+		t.Errorf("/healthz answers %d because of the store", code)
+	}
+	if !strings.Contains(metricsOf(a), `_retries_total{cause="denied",operation="create"}`) || strings.Contains(metricsOf(a), `_retries_total{cause="denied",operation="create"} 0`) {
+		t.Error("denials are not counted")
+	}
+	s.store.set(func() { s.store.denies = false })
+	s.until("durable", func() bool { return s.proved() == 7 })
+	s.until("ready", a.holds(2))
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	if at := s.committed("audit.calls", 0); at != 7 {
+		t.Errorf("offset %d committed, want 7", at)
+	}
+}
+
+// Who stops a process whose store has not answered yet gets a clean end:
+// nothing was read.
+func TestStopBeforeTheBucketAnswers(t *testing.T) {
+	s := newStage(t, kfake.SeedTopics(1, "audit.calls"))
+	s.store.url = "http://127.0.0.1:1"
+	a := s.start("--topics", "audit.calls")
+	if r := a.ready(); r.Ready || r.Why != "the bucket has not answered yet" {
+		t.Errorf("%+v", r)
+	}
+	if code, _ := a.ask("/healthz"); code != 200 {
+		t.Errorf("/healthz answers %d", code)
+	}
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Two members that stay: one is away for a moment, and nobody's partitions
+// move, by either protocol. (A classic group of kfake makes a new generation
+// all the same, because it compares what a member says it owns, which Kafka does
+// not.)
+func TestStaticMembersKeepTheirPartitions(t *testing.T) {
+	for _, protocol := range []string{"classic", "consumer"} {
+		t.Run(protocol, func(t *testing.T) {
+			s := newStage(t, kfake.SeedTopics(4, "audit.calls"))
+			member := func(id string) *actor {
+				return s.start("--topics", "audit.calls", "--kafka.instance-id", id, "--kafka.group-protocol", protocol)
+			}
+			one, two := member("one"), member("two")
+			s.until("both have two", func() bool { return one.holds(2)() && two.holds(2)() })
+			moves, epoch := two.moves(), s.cluster.GroupInfo("ledgerlake").Epoch
+			if err := one.stop(); err != nil {
+				t.Fatal(err)
+			}
+			for n := range int32(4) {
+				s.produce("audit.calls", n, 1) // two of them while nobody reads
+			}
+			one = member("one")
+			s.until("one is back", one.holds(2))
+			s.until("all durable", func() bool { return s.proved() == 4 })
+			if n := two.moves(); n != moves {
+				t.Errorf("partitions of the other one moved %d times meanwhile", n-moves)
+			}
+			if now := s.cluster.GroupInfo("ledgerlake").Epoch; protocol == "consumer" && now != epoch {
+				t.Errorf("the group is at epoch %d, was at %d", now, epoch)
+			}
+			for _, a := range []*actor{one, two} {
+				if err := a.stop(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// moves returns how often a partition was given to an ingest or taken from it.
+func (a *actor) moves() int {
+	log := a.log.String()
+	return strings.Count(log, "partition assigned") + strings.Count(log, "partition given up")
+}
+
+// A member that is one too many has nothing, and is ready.
+func TestSpareMembersAreReady(t *testing.T) {
+	s := newStage(t, kfake.SeedTopics(1, "audit.calls"))
+	one, two := s.start("--topics", "audit.calls"), s.start("--topics", "audit.calls")
+	s.until("one has it, the other nothing", func() bool {
+		a, b := one.ready(), two.ready()
+		return a.Ready && b.Ready && a.Partitions+b.Partitions == 1
+	})
+	for _, a := range []*actor{one, two} {
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A pattern reads the topics that match whole, those that are made later and
+// partitions that are added too; never the dead-letter topic, Kafka's own, or
+// what matches in part.
+func TestPatternFindsWhatIsMadeLater(t *testing.T) {
+	s := newStage(t, kfake.SeedTopics(1, "audit.calls", "audit.dead", "other.audit.calls", "__audit.internal"))
+	a := s.start("--topic-pattern", `(__)?audit\..*`, "--dlq-topic", "audit.dead", "--kafka.metadata-age", "1s")
+	s.until("the first is read", a.holds(1))
+	if err := s.cluster.CreateTopic("audit.traces", 2, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the later one is read", a.holds(3))
+	if _, err := kadm.NewClient(s.client).UpdatePartitions(t.Context(), 3, "audit.calls"); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the new partitions are read", a.holds(5))
+	for n := range int32(3) {
+		s.produce("audit.calls", n, 1)
+	}
+	s.produce("audit.traces", 1, 1)
+	for _, not := range []string{"audit.dead", "other.audit.calls", "__audit.internal"} {
+		s.produce(not, 0, 1)
+	}
+	s.until("all of it is durable", func() bool { return s.proved() >= 4 })
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	if rows := s.proved(); rows != 4 {
+		t.Errorf("%d rows, want 4", rows)
+	}
+}
+
+// Two processes are told to read the same partition, without a group: both run,
+// the archive is one line, and each record is one row.
+func TestAssignedTwice(t *testing.T) {
+	s := newStage(t, kfake.SeedTopics(2, "audit.calls"))
+	one, two := s.start("--assign", "audit.calls/1"), s.start("--assign", "audit.calls/1")
+	s.until("both are ready", func() bool { return one.holds(1)() && two.holds(1)() })
+	s.produce("audit.calls", 0, 1) // nobody reads it
+	for range 20 {
+		s.produce("audit.calls", 1, 10)
+	}
+	s.until("all of it is durable", func() bool { return s.proved() == 200 })
+	for _, a := range []*actor{one, two} {
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	if rows, at := s.proved(), s.committed("audit.calls", 1); rows != 200 || at != 200 {
+		t.Errorf("%d rows, offset %d committed", rows, at)
+	}
+}
