@@ -14,18 +14,21 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 )
 
 // long runs tests at the sizes that they are named for; make nightly sets it.
 // Otherwise they are a part of that, and bounds are the same.
-var long = os.Getenv("LEDGERLAKE_LONG") != ""
+func long() bool { return os.Getenv("LEDGERLAKE_LONG") != "" }
 
 // A fetch is what Kafka may send at once, beside the budget: 8 MiB of records,
 // and for each of them what it takes to hold it.
@@ -37,7 +40,7 @@ func fetch(records int) int64 { return 8<<20 + int64(records)*2048 }
 func TestHeldStaysWithinTheBudget(t *testing.T) {
 	const partitions, size = 64, 16_000
 	tenants := 2_000
-	if long {
+	if long() {
 		tenants = 10_000
 	}
 	const memory = 4 << 20
@@ -85,6 +88,74 @@ func TestHeldStaysWithinTheBudget(t *testing.T) {
 	})
 }
 
+// A partition with a huge backlog does not starve a small one, and those whose
+// segments the store refuses for good do not starve the others: a record of a
+// healthy partition is durable within a second of the bubble, as ever.
+func TestPartitionsAreServedFairly(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		backlog int32 // partitions with a backlog, of 8
+		refused bool  // their segments are refused
+	}{
+		{name: "one backlog", backlog: 1},
+		{name: "seven backlogs", backlog: 7},
+		{name: "one refused", backlog: 1, refused: true},
+		{name: "seven refused", backlog: 7, refused: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, 8, func(w *world) {
+				const memory = 16 << 20
+				for p := range c.backlog {
+					w.produceAsIs(large(p, fmt.Sprint("s", p), 0, 200, 50_000)...) // 10 MB
+				}
+				w.bucket.set(func(op, key string) error {
+					if op != "create" || !strings.HasPrefix(key, "log/") {
+						return nil
+					}
+					if c.refused && !strings.Contains(key, "/00007/") {
+						return archive.ErrDenied
+					}
+					time.Sleep(200 * time.Millisecond)
+					return nil
+				}, nil)
+				r := w.tether().ingest(1, func(s *pipeline.Settings) { s.Memory = memory })
+				most := r.watchHeld()
+				time.Sleep(3 * time.Second)
+				for i := range 20 {
+					w.produce(7, calls("z", i, 1)...)
+					sent := time.Now()
+					waitFor(w.t, "a record of the healthy partition", func() bool { return r.status(7).NextOffset == int64(i+1) })
+					if took := time.Since(sent); took > time.Second {
+						t.Errorf("record %d was durable after %v", i, took)
+					}
+				}
+				if bound := r.Status().Limit + fetch(8<<20/50_000); most() > bound {
+					t.Errorf("%d KiB were held, want at most %d", most()>>10, bound>>10)
+				}
+				w.bucket.set(nil, nil)
+				for p := range c.backlog {
+					w.waitCommitted(p, 200)
+				}
+				r.wantCleanStop()
+				for p := range c.backlog {
+					wantKinds(w.t, w.ledger(p).kinds(), slices.Repeat([]string{"call"}, 200)...)
+				}
+			})
+		})
+	}
+}
+
+// status returns how a partition stands, with NextOffset -1 while the process
+// does not have it.
+func (r *run) status(partition int32) pipeline.PartitionStatus {
+	for _, p := range r.Status().Partitions {
+		if p.Line.Partition == partition {
+			return p
+		}
+	}
+	return pipeline.PartitionStatus{NextOffset: -1}
+}
+
 // ofTenants returns one record of each tenant, round the partitions.
 func ofTenants(tenants, partitions, size int) []*kgo.Record {
 	records := make([]*kgo.Record, tenants)
@@ -127,6 +198,248 @@ func (r *run) watchHeld() (most func() int64) {
 	}()
 	return n.Load
 }
+
+// Records of the largest size, and many large ones in a row, are archived whole
+// within the budget and one fetch, which never holds more than it must: one
+// batch of Kafka. One byte more, and a record is rejected with its size.
+func TestLargestRecords(t *testing.T) {
+	const largest = 16 << 20
+	inWorld(t, 1, func(w *world) {
+		w.allowBatches(64 << 20)
+		exactly := func(n, size int) *kgo.Record {
+			r := large(0, "s", n, 1, 0)[0]
+			return large(0, "s", n, 1, size-len(r.Value))[0]
+		}
+		records := []*kgo.Record{exactly(0, 500), exactly(1, largest), exactly(2, 500), exactly(3, largest+1)}
+		for i := range 32 {
+			records = append(records, exactly(4+i, 1<<20))
+		}
+		w.produceAsIs(append(records, exactly(36, 500))...)
+		w.bucket.set(func(op, key string) error { time.Sleep(200 * time.Millisecond); return nil }, nil)
+		r := w.tether().ingest(1, func(s *pipeline.Settings) { s.Memory = 32 << 20 })
+		most := r.watchHeld()
+		w.waitCommitted(0, 37)
+		r.wantCleanStop()
+		want := slices.Repeat([]string{"call"}, 37)
+		want[3] = "rejected:too_large"
+		wantKinds(w.t, w.check(0).kinds(), want...)
+		if bound := r.Status().Limit + largest + 1<<20; most() > bound {
+			t.Errorf("%d MiB were held, want at most %d", most()>>20, bound>>20)
+		} else {
+			t.Logf("at most %d MiB were held, the budget is %d MiB", most()>>20, r.Status().Limit>>20)
+		}
+	})
+}
+
+// allowBatches lets the topic take batches of so many bytes.
+func (w *world) allowBatches(most int) {
+	w.t.Helper()
+	value := fmt.Sprint(most)
+	set := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &value}}
+	if _, err := kadm.NewClient(w.client).AlterTopicConfigs(context.Background(), set, topic); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// One bad record in five slows the good ones by the share of work that they
+// are, and no more: as many segments, no more of memory, each bad record a
+// rejected row of its own. Costs are counted, not timed.
+func TestAPoisonFlood(t *testing.T) {
+	n := 20_000
+	if long() {
+		n = 100_000
+	}
+	poison := []string{"", "{", `{"tenantId":1}`, strings.Replace(call("s", 0, ""), `"seqWithinTurn":0`, `"seqWithinTurn":-1`, 1), "null"}
+	flood := func(i int) string {
+		if i%5 == 4 {
+			return poison[i/5%len(poison)]
+		}
+		return call("s", i, "")
+	}
+	clean := archiveAll(t, n, func(i int) string { return call("s", i, "") })
+	bad := archiveAll(t, n, flood)
+	if clean.rejects != 0 || bad.rejects != n/5 || bad.rows != n {
+		t.Errorf("%d rows, %d rejected (%d among good ones); want %d and %d", bad.rows, bad.rejects, clean.rejects, n, n/5)
+	}
+	if bad.puts > clean.puts {
+		t.Errorf("%d PUTs, %d without the bad records", bad.puts, clean.puts)
+	}
+	// To say what is wrong with a record takes more allocations than a good one,
+	// and less memory.
+	if bad.allocs > clean.allocs*3/2 || bad.bytes > clean.bytes*5/4 {
+		t.Errorf("%d allocations of %d MiB, without bad records %d of %d MiB", bad.allocs, bad.bytes>>20, clean.allocs, clean.bytes>>20)
+	}
+	t.Logf("%d records: %+v with one bad in five, %+v without", n, bad, clean)
+}
+
+// A bill is what it took to archive records.
+type bill struct {
+	rows, rejects, puts int
+	allocs, bytes       uint64 // of memory
+}
+
+// archiveAll archives n records of one partition.
+func archiveAll(t *testing.T, n int, value func(i int) string) (b bill) {
+	t.Helper()
+	inWorld(t, 1, func(w *world) {
+		records := make([]*kgo.Record, n)
+		for i := range records {
+			records[i] = &kgo.Record{Key: []byte("acme"), Value: []byte(value(i)), Headers: []kgo.RecordHeader{{Key: "tenant", Value: []byte("acme")}}}
+		}
+		if err := w.client.ProduceSync(context.Background(), records...).FirstErr(); err != nil {
+			w.t.Fatal(err)
+		}
+		w.bucket.set(func(op, key string) error { time.Sleep(200 * time.Millisecond); return nil }, nil)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := w.tether().ingest(1)
+		w.waitCommitted(0, int64(n))
+		runtime.ReadMemStats(&after)
+		b.allocs, b.bytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
+		r.wantCleanStop()
+		for _, rejects := range r.rejects {
+			b.rejects += rejects
+		}
+		b.puts = w.creates("log/")
+		for _, s := range w.check(0).segments {
+			b.rows += len(s.Rows)
+		}
+	})
+	return b
+}
+
+// Of a partition that goes, nothing is left: no goroutine, whatever its write
+// was doing, no file and no connection; nor is there anything of a process that
+// has ended.
+func TestNothingIsLeftBehind(t *testing.T) {
+	inWorld(t, 8, func(w *world) {
+		w.produce(0, calls("warm", 0, 1)...) // the producer connects
+		start, files := runtime.NumGoroutine(), openFiles()
+		l := w.tether()
+		a := l.ingest(1)
+		w.waitCommitted(0, 1)
+		wantRunning(w.t, 8)
+		var hanging []func() bool
+		for p := range int32(8) { // each has a write on its way when half of them go
+			hanging = append(hanging, l.delay(bucketCall("create", fmt.Sprintf("/%05d/", p)), false, time.Hour))
+			w.produce(p, calls(fmt.Sprint("s", p), 0, 3)...)
+		}
+		waitFor(w.t, "all writes", func() bool { return !slices.ContainsFunc(hanging, func(met func() bool) bool { return !met() }) })
+		other := w.tether()
+		b := other.ingest(2)
+		waitFor(w.t, "a partition for the other", func() bool { return len(b.Status().Partitions) > 0 })
+		time.Sleep(time.Minute) // longer than a hand-over may take
+		wantRunning(w.t, 8)
+		if n, held := goroutines("pipeline.(*partition).commit("), len(a.Status().Partitions); n != held {
+			t.Errorf("%d writes are on their way, for %d partitions whose writes hang", n, held)
+		}
+		b.wantCleanStop()
+		if n := other.connections(); n != 0 {
+			t.Errorf("%d connections are left of the process that ended", n)
+		}
+		waitFor(w.t, "all partitions again", func() bool { return len(a.Status().Partitions) == 8 })
+		wantRunning(w.t, 8)
+		a.cancel() // the writes that hang are given up
+		<-a.done
+		if n := l.connections(); n != 0 {
+			t.Errorf("%d connections are left of the process that ended", n)
+		}
+		time.Sleep(2 * time.Hour) // what was on its way has arrived
+		wantRunning(w.t, 0)
+		if n := runtime.NumGoroutine(); n > start {
+			t.Errorf("%d goroutines, %d before: %s", n, start, stacks())
+		}
+		if n := openFiles(); n != files {
+			t.Errorf("%d open files, %d before", n, files)
+		}
+	})
+}
+
+// wantRunning requires that so many partitions have a goroutine.
+func wantRunning(t *testing.T, want int) {
+	t.Helper()
+	synctest.Wait()
+	if n := goroutines("pipeline.(*partition).run("); n != want {
+		t.Errorf("%d partitions run, want %d", n, want)
+	}
+}
+
+// goroutines counts those that have a function on their stack.
+func goroutines(function string) int {
+	n := 0
+	for g := range strings.SplitSeq(stacks(), "\n\n") {
+		if strings.Contains(g, function) {
+			n++
+		}
+	}
+	return n
+}
+
+func stacks() string {
+	b := make([]byte, 16<<20)
+	return string(b[:runtime.Stack(b, true)])
+}
+
+// openFiles returns how many files the process has open, where that can be
+// told.
+func openFiles() int {
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	return len(files)
+}
+
+// What one answer of Kafka inflates to is bounded too, however many batches it
+// has: the rest of it is fetched again. So is what the client keeps of records
+// beside their bytes.
+func TestAnAnswerInflatesSoFarOnly(t *testing.T) {
+	const partitions = 8
+	inWorld(t, partitions, func(w *world) {
+		for p := range int32(partitions) {
+			w.produceInflated(p, 1, 8<<20)
+			w.produceInflated(p, 1000, 100)
+		}
+		buffered := &buffered{}
+		r := w.tether().ingest(1, func(s *pipeline.Settings) { s.Client = append(s.Client, kgo.WithHooks(buffered)) })
+		for p := range int32(partitions) {
+			w.waitCommitted(p, 1001)
+		}
+		r.wantCleanStop()
+		if most := buffered.most.Load(); most > 16<<20+8<<20+1<<20 {
+			t.Errorf("the client held %d MiB of an answer, want at most 16 and one batch", most>>20)
+		} else {
+			t.Logf("the client held %d MiB of an answer, of %d MiB in all", most>>20, partitions*8)
+		}
+		w.check(0)
+		for p := range int32(partitions) {
+			wantKinds(w.t, w.ledger(p).kinds(), slices.Repeat([]string{"rejected:invalid_json"}, 1001)...)
+		}
+	})
+	t.Run("records of nothing", func(t *testing.T) {
+		inWorld(t, 1, func(w *world) {
+			w.produce(0, calls("s", 0, 3)...)
+			w.allowBatches(64 << 20)
+			w.produceInflated(0, 1_000_000, 0) // 10 MB of bytes, 256 MB to hold them
+			r := w.tether().ingest(1, func(s *pipeline.Settings) { s.Memory = 128 << 20 })
+			time.Sleep(time.Minute)
+			if err := r.stop(); !errors.Is(err, pipeline.ErrPartitionStopped) || len(r.stopped) != 1 || !strings.Contains(r.stopped[0].Error(), "offset 3") {
+				t.Errorf("stop: %v, alarms %v", err, r.stopped)
+			}
+			wantKinds(w.t, w.check(0).kinds(), "call", "call", "call")
+		})
+	})
+}
+
+// buffered hears what the client holds of records that were not polled yet.
+type buffered struct{ now, most atomic.Int64 }
+
+func (b *buffered) OnFetchRecordBuffered(r *kgo.Record) {
+	n := b.now.Add(int64(len(r.Value)))
+	b.most.Store(max(b.most.Load(), n))
+}
+
+func (b *buffered) OnFetchRecordUnbuffered(r *kgo.Record, _ bool) { b.now.Add(-int64(len(r.Value))) }
 
 // A batch can inflate to a thousand times what it weighs on the wire, and comes
 // into memory as a whole. One that inflates too far stops its partition, with

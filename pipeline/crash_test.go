@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -280,7 +281,7 @@ type tether struct {
 
 	mu     sync.Mutex
 	faults []*fault
-	conns  map[net.Conn]bool
+	conns  map[*conn]bool // open ones
 	gone   bool
 }
 
@@ -305,7 +306,7 @@ var (
 	errKilled = errors.New("the process is dead")
 )
 
-func (w *world) tether() *tether { return &tether{w: w, conns: map[net.Conn]bool{}} }
+func (w *world) tether() *tether { return &tether{w: w, conns: map[*conn]bool{}} }
 
 // ingest starts a process on the tether whose salts come from seed. It is killed
 // when the test ends.
@@ -407,11 +408,31 @@ func (l *tether) cut() {
 // hangUp closes the process's connections to Kafka.
 func (l *tether) hangUp() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c := range l.conns {
+	open := slices.Collect(maps.Keys(l.conns))
+	l.mu.Unlock()
+	for _, c := range open {
 		c.Close()
 	}
-	clear(l.conns)
+}
+
+// connections returns how many connections to Kafka the process has open.
+func (l *tether) connections() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.conns)
+}
+
+// A conn is a connection that its tether knows until it is closed.
+type conn struct {
+	net.Conn
+	tether *tether
+}
+
+func (c *conn) Close() error {
+	c.tether.mu.Lock()
+	delete(c.tether.conns, c)
+	c.tether.mu.Unlock()
+	return c.Conn.Close()
 }
 
 func (l *tether) dead() bool {
@@ -424,10 +445,11 @@ func (l *tether) dial(ctx context.Context, network, address string) (net.Conn, e
 	if l.dead() {
 		return nil, errKilled
 	}
-	c, err := l.w.net.DialContext(ctx, network, address)
+	raw, err := l.w.net.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
+	c := &conn{raw, l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conns[c] = true
