@@ -1,0 +1,316 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/ledgerlake/ledgerlake/pipeline"
+	"github.com/ledgerlake/ledgerlake/proof"
+)
+
+// An act is one thing that the driver may do, and how likely it is.
+type act struct {
+	weight float64
+	do     func(w *world)
+}
+
+// acts is what a step may be.
+var acts = []act{
+	{30, func(w *world) { w.produce(w.producer, w.anyLine(), w.dice.from(1, 20), delivered) }},
+	{8, (*world).transact},
+	{8, (*world).startOne},
+	{5, (*world).stopOne},
+	{5, func(w *world) { w.withOne(func(p *process) { w.count("crash:now"); p.kill("now") }) }},
+	{8, (*world).armCrash},
+	{4, func(w *world) {
+		w.withOne(func(p *process) { w.count("freeze:now"); p.freeze(w.sleep(), "now") })
+	}},
+	{6, (*world).armFreeze},
+	{7, (*world).changeWeather},
+	{3, func(w *world) {
+		w.withOne(func(p *process) { w.count("conns-dropped"); w.say(p.name, "loses its connections"); p.dropConns() })
+	}},
+	{3, (*world).meddleWithAll},
+	{6, func(w *world) {
+		if w.plan.compacted {
+			w.compact()
+		}
+	}},
+	{5, func(w *world) {
+		if w.plan.deletes {
+			w.deleteRecords(w.anyLine())
+		}
+	}},
+	{1.5, func(w *world) {
+		if w.plan.recreates {
+			w.recreate()
+		}
+	}},
+}
+
+// drive lets things happen, one after the other.
+func (w *world) drive() {
+	w.startOne()
+	for range w.plan.steps {
+		if w.failed() {
+			return
+		}
+		at := w.dice.Float64() * totalWeight()
+		for _, a := range acts {
+			if at -= a.weight; at < 0 {
+				a.do(w)
+				break
+			}
+		}
+		w.operate()
+		time.Sleep(w.pause())
+	}
+}
+
+func totalWeight() (sum float64) {
+	for _, a := range acts {
+		sum += a.weight
+	}
+	return sum
+}
+
+// pause is the time between two steps: mostly short, sometimes longer than a
+// session.
+func (w *world) pause() time.Duration {
+	switch at := w.dice.Float64(); {
+	case at < 0.60:
+		return w.dice.between(time.Millisecond, time.Second)
+	case at < 0.93:
+		return w.dice.between(time.Second, 8*time.Second)
+	}
+	return w.dice.between(session, 4*session)
+}
+
+// sleep is how long a process freezes: shorter or longer than the session, or
+// longer than the grace.
+func (w *world) sleep() time.Duration {
+	switch at := w.dice.Float64(); {
+	case at < 0.4:
+		return w.dice.between(100*time.Millisecond, session)
+	case at < 0.8:
+		return w.dice.between(session, 3*session)
+	}
+	w.count("freeze-beyond-grace")
+	return w.dice.between(grace, 2*grace)
+}
+
+func (w *world) anyLine() *line { return w.current()[w.dice.IntN(int(w.plan.partitions))] }
+
+func (w *world) transact() {
+	if len(w.inTransaction) > 0 {
+		w.end(w.dice.chance(0.5))
+		return
+	}
+	w.begin()
+	if w.dice.chance(0.6) {
+		w.end(w.dice.chance(0.5))
+	}
+}
+
+func (w *world) alive() []*process {
+	var out []*process
+	for _, p := range w.procs {
+		if p.alive() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (w *world) startOne() {
+	if len(w.alive()) < w.plan.most {
+		w.startProcess()
+	}
+}
+
+// withOne does something to a process that is alive.
+func (w *world) withOne(do func(p *process)) {
+	if alive := w.alive(); len(alive) > 0 {
+		do(alive[w.dice.IntN(len(alive))])
+	}
+}
+
+func (w *world) stopOne() { w.withOne((*process).stop) }
+
+func (w *world) armCrash() {
+	w.arm(trap{op: one(w.dice, "create", "create", "created", "created", "get", "get-tail", "list", "send", "send", ""), left: w.dice.from(1, 6)})
+}
+
+func (w *world) armFreeze() {
+	w.arm(trap{op: one(w.dice, "create", "created", "send", ""), left: w.dice.from(1, 6), freeze: w.sleep()})
+}
+
+func (w *world) arm(t trap) {
+	w.withOne(func(p *process) {
+		w.say(p.name, "a trap is set: %+v", t)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.armed = &t
+	})
+}
+
+func (w *world) changeWeather() {
+	n := weather{kind: one(w.dice, weathers...)}
+	d := w.dice.between(time.Second, 4*grace)
+	if alive := w.alive(); len(alive) > 0 && w.dice.chance(0.4) {
+		n.of = alive[w.dice.IntN(len(alive))].name
+	}
+	w.say("", "the bucket: %s for %v, for %q", n.kind, d, n.of)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.until = time.Now().Add(d)
+	w.weather = n
+}
+
+// meddleWithAll ends all processes, waits until the group has forgotten them,
+// and moves its offsets.
+func (w *world) meddleWithAll() {
+	for _, p := range w.alive() {
+		if w.dice.chance(0.5) {
+			p.stop()
+		} else {
+			p.kill("before the offsets are moved")
+		}
+	}
+	time.Sleep(3 * session)
+	group, _ := w.plan.member(w.dice.IntN(2))
+	w.meddle(group)
+	w.startOne()
+}
+
+// operate is what the people do who watch: a process that has stopped a
+// partition is started again, sooner or later, and there is hardly ever none.
+func (w *world) operate() {
+	for _, p := range w.alive() {
+		if p.hasStopped() && w.dice.chance(0.3) {
+			p.stop()
+			w.startProcess()
+		}
+	}
+	if len(w.alive()) == 0 && w.dice.chance(0.5) {
+		w.startProcess()
+	}
+}
+
+func (p *process) hasStopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.stopped) > 0
+}
+
+// finish lets the faults cease, ends every process, and requires that a healthy
+// one archives all that is left.
+func (w *world) finish() {
+	w.mu.Lock()
+	w.calm = true
+	w.trace.say("", "from here on nothing fails")
+	w.mu.Unlock()
+	w.end(w.dice.chance(0.5))
+	for _, p := range w.procs {
+		p.mu.Lock()
+		p.armed = nil
+		p.mu.Unlock()
+		p.wake()
+	}
+	for _, p := range w.alive() {
+		if w.dice.chance(0.5) {
+			p.stop()
+		} else {
+			p.kill("towards the end")
+		}
+	}
+	for _, p := range w.procs {
+		w.await(p)
+	}
+	w.pending.Wait()
+	if w.failed() {
+		return
+	}
+	last := w.startProcess(func(s *pipeline.Settings) {
+		if len(s.Assign) > 0 {
+			s.Assign = w.share(0)
+		}
+	})
+	w.drain(last)
+	last.stop()
+	w.await(last)
+	if w.failed() {
+		return
+	}
+	if last.err != nil && !errors.Is(last.err, pipeline.ErrPartitionStopped) {
+		w.fail("the last process ends with %v", last.err)
+	}
+	w.checkCommitted(last.group)
+	report, err := proof.Verify(context.Background(), w.memory, proof.Options{})
+	if err != nil {
+		w.fail("verify: %v", err)
+	} else if code := report.ExitCode(); code != 0 && code != 4 && w.segments() > 0 {
+		w.fail("verify exits %d: %v", code, report.Faults)
+	}
+}
+
+// checkCommitted requires that a clean stop has committed all that is durable.
+func (w *world) checkCommitted(group string) {
+	offsets, err := kadm.NewClient(w.producer).FetchOffsets(context.Background(), group)
+	if err != nil {
+		w.fail("fetch the offsets of group %s: %v", group, err)
+		return
+	}
+	for _, l := range w.current() {
+		if o, ok := offsets.Lookup(topic, l.Partition); l.state.Ordinal > 0 && (!ok || o.At != l.state.NextOffset) {
+			w.fail("group %s has committed offset %d of %s after a clean stop, durable is %d", group, o.At, w.name(l.Line), l.state.NextOffset)
+		}
+	}
+}
+
+func (w *world) segments() (n int64) {
+	for _, l := range w.lines {
+		n += l.state.Ordinal
+	}
+	return n
+}
+
+// await waits until a process has ended.
+func (w *world) await(p *process) {
+	select {
+	case <-p.done:
+	case <-time.After(10 * grace):
+		w.fail("%s does not end", p.name)
+	}
+}
+
+// drain waits until all that is due is archived.
+func (w *world) drain(last *process) {
+	for range 4 * 600 {
+		if w.failed() || w.drained(last) {
+			return
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	for _, l := range w.current() {
+		w.say("", "%s: archived up to %d, Kafka from %d to %d", w.name(l.Line), l.state.NextOffset, l.start, l.end())
+	}
+	w.fail("a healthy process does not archive what is left in 10 minutes")
+}
+
+func (w *world) drained(last *process) bool {
+	if s := last.ingest.Status(); !s.Joined || len(s.Partitions) < int(w.plan.partitions) {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, l := range w.current() {
+		if l.end() > max(l.start, l.state.NextOffset) {
+			return false
+		}
+	}
+	return true
+}

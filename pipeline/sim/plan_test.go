@@ -1,0 +1,100 @@
+package sim_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/ledgerlake/ledgerlake/pipeline"
+)
+
+// Long times, in the bubble's time. The grace is that of the archive; the
+// session is how long the group waits for a silent member.
+const (
+	grace    = 60 * time.Second
+	session  = 9 * time.Second
+	shutdown = 4 * time.Second
+)
+
+// A plan is the world that a seed makes: what does not change while it runs.
+type plan struct {
+	partitions int32
+	most       int    // processes alive at once
+	group      string // how the partitions are spread: one of groupings
+	batch      pipeline.Batch
+	window     int // coordinates remembered
+	steps      int
+	tenants    int
+	flaky      float64 // share of requests to the bucket that fail by themselves
+	compacted  bool    // the topic has cleanup.policy=compact
+	deletes    bool    // records are deleted before they are read
+	recreates  bool    // the topic is deleted and made again
+	forges     bool    // somebody writes segments that say what is not so
+}
+
+// groupings are the ways in which processes come by their partitions.
+var groupings = []string{"kip-848", "assign", "range", "round-robin", "cooperative", "static", "two-groups"}
+
+// patient are those of them that Go's own runtime can run: in the others the
+// client waits for a mutex while it commits or joins, and a bubble's clock
+// stands still as long.
+var patient = groupings[:2]
+
+func newPlan(d dice) plan {
+	p := plan{
+		partitions: int32(d.from(1, 3)),
+		most:       d.from(1, 5),
+		group:      one(d, groupings...),
+		window:     one(d, 8, 24, 64, 200_000),
+		steps:      d.from(12, 40),
+		tenants:    d.from(1, 4),
+		flaky:      one(d, 0, 0, 0.03, 0.15),
+		compacted:  d.chance(0.15),
+		deletes:    d.chance(0.2),
+		recreates:  d.chance(0.1),
+		forges:     false,
+	}
+	if !exact && !slices.Contains(patient, p.group) {
+		p.group = one(d, patient...)
+	}
+	p.batch = one(d,
+		pipeline.Batch{},
+		pipeline.Batch{Rows: 4, Strict: true},
+		pipeline.Batch{Rows: 2, Age: time.Second, Strict: true, EmptyAge: time.Second},
+		pipeline.Batch{Rows: 8, Age: 10 * time.Millisecond, GrowRows: 12, EmptyAge: 3 * time.Second},
+		pipeline.Batch{Age: time.Minute, Rows: 1000},
+	)
+	return p
+}
+
+func (p plan) String() string {
+	return fmt.Sprintf("%d partitions, up to %d processes, %s, batch %+v, window %d, %d tenants, flaky %.2f, compacted %t, deletes %t, recreates %t, forges %t",
+		p.partitions, p.most, p.group, p.batch, p.window, p.tenants, p.flaky, p.compacted, p.deletes, p.recreates, p.forges)
+}
+
+// member returns how the n-th process takes part: its group, and the client's
+// options for it.
+func (p plan) member(n int) (group string, opts []kgo.Opt) {
+	if p.group == "assign" {
+		return "ledgerlake", nil
+	}
+	opts = []kgo.Opt{kgo.SessionTimeout(session), kgo.HeartbeatInterval(3 * time.Second), kgo.RebalanceTimeout(2 * shutdown)}
+	group = "ledgerlake"
+	switch p.group {
+	case "range":
+		opts = append(opts, kgo.Balancers(kgo.RangeBalancer()))
+	case "round-robin":
+		opts = append(opts, kgo.Balancers(kgo.RoundRobinBalancer()))
+	case "cooperative":
+		opts = append(opts, kgo.Balancers(kgo.CooperativeStickyBalancer()))
+	case "kip-848":
+		opts = append(opts, kgo.ServerSideBalancer())
+	case "static":
+		opts = append(opts, kgo.Balancers(kgo.CooperativeStickyBalancer()), kgo.InstanceID(fmt.Sprintf("i%d", n%p.most)))
+	case "two-groups":
+		group = fmt.Sprintf("ledgerlake-%d", n%2)
+	}
+	return group, opts
+}

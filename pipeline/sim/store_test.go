@@ -1,0 +1,220 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+)
+
+// A store is the bucket as one process sees it: the one bucket of the world
+// behind a network. It is an archive.Bucket in all that it does, also in what
+// it does wrong.
+type store struct{ p *process }
+
+var (
+	errServer  = errors.New("500 InternalError")
+	errBusy    = errors.New("503 SlowDown")
+	errTimeout = errors.New("request timed out")
+)
+
+// Create is two await points with the write between them.
+func (s *store) Create(ctx context.Context, key string, body []byte) (time.Time, error) {
+	p, w := s.p, s.p.w
+	leave, err := p.enterWrite(ctx, key)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer leave()
+	at := point{"create", key}
+	d := p.latency(at)
+	n := p.attempts["create "+key]
+	draw := w.seed.at(p.name, "create-fault", key, n)
+	fault := w.bucketFault(p, "create", draw)
+	p.say("create %s (%d bytes)%s", short(key), len(body), fault.label())
+	switch fault.kind {
+	case "500", "503", "denied", "conflict":
+		if err := p.awaitFor(ctx, at, d); err != nil {
+			return time.Time{}, err
+		}
+		return time.Time{}, fmt.Errorf("create %s: %w", key, fault.err)
+	case "delayed-write":
+		w.later(between(scramble(draw), time.Second, 2*grace), p, key, body, "late")
+		if err := p.awaitFor(ctx, at, d); err != nil {
+			return time.Time{}, err
+		}
+		return time.Time{}, fmt.Errorf("create %s: %w", key, errTimeout)
+	}
+	if err := p.awaitFor(ctx, at, d); err != nil {
+		// Given up, or dead, while the request was on its way: it may still arrive.
+		if chance(scramble(draw+1), 0.5) && p.sent(key) {
+			w.count("write-after-giving-up")
+			w.later(between(scramble(draw+2), time.Millisecond, 20*time.Second), p, key, body, "of the dead or gone")
+		}
+		return time.Time{}, err
+	}
+	stored, err := w.put(ctx, p, key, body)
+	if e := p.await(ctx, point{"created", key}); e != nil {
+		return time.Time{}, e
+	}
+	switch fault.kind {
+	case "lost-reply":
+		return time.Time{}, fmt.Errorf("create %s: connection reset", key)
+	case "exists-after-own-write":
+		return stored, fmt.Errorf("create %s: %w", key, archive.ErrExists)
+	}
+	return stored, err
+}
+
+// sent reports whether a write that ended early may have left the process.
+func (p *process) sent(key string) bool { return strings.HasPrefix(key, archive.LogPrefix) }
+
+// enterWrite notes that a write of a line is in flight: there may be one only.
+func (p *process) enterWrite(ctx context.Context, key string) (leave func(), err error) {
+	line := path.Dir(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other := p.writing[line]; other != nil && other.Err() == nil && ctx.Err() == nil {
+		p.w.fail("%s starts a write of %s while another of the line is in flight", p.name, short(key))
+	}
+	p.writing[line] = ctx
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.writing[line] == ctx {
+			delete(p.writing, line)
+		}
+	}, nil
+}
+
+// Get reads an object.
+func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
+	fault, err := s.read(ctx, "get", key)
+	if err != nil {
+		return nil, err
+	}
+	body, err := s.p.w.memory.Get(ctx, key)
+	return fault.spoil(key, body), errors.Join(err, fault.after(key))
+}
+
+// GetTail reads the end of an object.
+func (s *store) GetTail(ctx context.Context, key string, n int64) ([]byte, int64, error) {
+	fault, err := s.read(ctx, "get-tail", key)
+	if err != nil {
+		return nil, 0, err
+	}
+	tail, size, err := s.p.w.memory.GetTail(ctx, key, n)
+	return fault.spoil(key, tail), size, errors.Join(err, fault.after(key))
+}
+
+// List lists keys, and may fail before the first or in between.
+func (s *store) List(ctx context.Context, prefix, after string) iter.Seq2[archive.Object, error] {
+	return func(yield func(archive.Object, error) bool) {
+		fault, err := s.read(ctx, "list", prefix)
+		if err != nil {
+			yield(archive.Object{}, err)
+			return
+		}
+		n := 0
+		for o, err := range s.p.w.memory.List(ctx, prefix, after) {
+			if e := fault.after(prefix); e != nil && n == 1 {
+				yield(archive.Object{}, e)
+				return
+			}
+			if !yield(o, err) {
+				return
+			}
+			n++
+		}
+		if e := fault.after(prefix); e != nil {
+			yield(archive.Object{}, e)
+		}
+	}
+}
+
+// read is the await point of a read.
+func (s *store) read(ctx context.Context, op, key string) (bucketFault, error) {
+	p := s.p
+	at := point{op, key}
+	d := p.latency(at)
+	draw := p.w.seed.at(p.name, op+"-fault", key, p.attempts[op+" "+key])
+	fault := p.w.bucketFault(p, op, draw)
+	p.say("%s %s%s", op, short(key), fault.label())
+	if err := p.awaitFor(ctx, at, d); err != nil {
+		return fault, err
+	}
+	if fault.err != nil {
+		return fault, fmt.Errorf("%s %s: %w", op, key, fault.err)
+	}
+	return fault, nil
+}
+
+// A bucketFault is what goes wrong with one request.
+type bucketFault struct {
+	kind string // "" = nothing
+	err  error  // of a request that did nothing
+	draw uint64
+}
+
+func (f bucketFault) label() string {
+	if f.kind == "" {
+		return ""
+	}
+	return ": " + f.kind
+}
+
+// spoil cuts or flips what was read, together with the error that says so: a
+// Bucket never gives part of an object, or another one, without an error.
+func (f bucketFault) spoil(_ string, body []byte) []byte {
+	switch {
+	case len(body) == 0:
+	case f.kind == "truncated":
+		return body[:f.draw%uint64(len(body))]
+	case f.kind == "flipped":
+		body[f.draw%uint64(len(body))] ^= 1 << (f.draw >> 32 % 8)
+	}
+	return body
+}
+
+func (f bucketFault) after(key string) error {
+	switch f.kind {
+	case "truncated":
+		return fmt.Errorf("read %s: %w", key, io.ErrUnexpectedEOF)
+	case "flipped":
+		return fmt.Errorf("read %s: %w", key, archive.ErrDamaged)
+	case "list-broken":
+		return fmt.Errorf("list %s: connection reset", key)
+	}
+	return nil
+}
+
+// put has its effect: the object is there, or was there. The oracle looks at
+// each new one.
+func (w *world) put(ctx context.Context, p *process, key string, body []byte) (time.Time, error) {
+	at, err := w.memory.Create(ctx, key, body)
+	if err == nil && strings.HasPrefix(key, archive.LogPrefix) {
+		w.written(p, key, body)
+	}
+	return at, err
+}
+
+// later lets a write happen some time after its writer has given it up.
+func (w *world) later(d time.Duration, p *process, key string, body []byte, why string) {
+	w.pending.Add(1)
+	body = append([]byte{}, body...)
+	go func() {
+		defer w.pending.Done()
+		time.Sleep(d)
+		_, err := w.put(context.Background(), p, key, body)
+		w.say(p.name, "a write %s arrives at %s: %v", why, short(key), err)
+		if err == nil {
+			w.count("late-write-landed")
+		}
+	}()
+}
