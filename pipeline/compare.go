@@ -155,6 +155,9 @@ func (c *comparison) until(at int64) error {
 			}
 			c.missed = true
 		}
+		if s.row != nil {
+			c.remember(s.row) // Kafka may still have a repeat of it
+		}
 		c.next++
 	}
 	return nil
@@ -225,13 +228,8 @@ func (c *comparison) first(coord audit.Fingerprint, tenant string, seq int64) (a
 // row requires that a row says what its record says.
 func (c *comparison) row(got, rec *audit.Record, reject *audit.Reject, m *audit.Message) error {
 	at := m.Offset
-	coord, hasCoord := rec.Coordinates()
-	content := audit.Fingerprint{}
-	if hasCoord = hasCoord && reject == nil; hasCoord {
-		content = rec.ContentHash()
-	}
-	if hasCoord && got.Kind.S == audit.KindRejected {
-		if err := c.conflict(got, rec, coord, content, m); err != nil {
+	if coord, ok := rec.Coordinates(); ok && reject == nil && got.Kind.S == audit.KindRejected {
+		if err := c.conflict(got, rec, coord, m); err != nil {
 			return err
 		}
 	}
@@ -245,15 +243,21 @@ func (c *comparison) row(got, rec *audit.Record, reject *audit.Reject, m *audit.
 	if column := differs(rec, got); column != "" {
 		return c.forged(at, "the row has another %s than the record (written by version %q, this is %q)", column, c.o.Writer.Version, c.writer.Version)
 	}
-	if hasCoord && got.Kind.S != audit.KindRejected {
-		c.made[coord] = entry{seq: got.Seq.N, ordinal: c.o.Ordinal, tenant: got.TenantID.S, content: content}
-	}
+	c.remember(got)
 	return nil
+}
+
+// remember notes a row of the segment that later offsets may repeat.
+func (c *comparison) remember(row *audit.Record) {
+	coord, ok := row.Coordinates()
+	if _, again := c.made[coord]; ok && !again {
+		c.made[coord] = entry{seq: row.Seq.N, ordinal: c.o.Ordinal, tenant: row.TenantID.S, content: row.ContentHash()}
+	}
 }
 
 // conflict requires that a good record was rejected because an archived row of
 // its coordinates says something else, and turns rec into that reject.
-func (c *comparison) conflict(got, rec *audit.Record, coord, content audit.Fingerprint, m *audit.Message) error {
+func (c *comparison) conflict(got, rec *audit.Record, coord audit.Fingerprint, m *audit.Message) error {
 	detail, seq, ok := conflictOf(got)
 	if !ok {
 		return c.forged(m.Offset, "the row is rejected, and the record is good")
@@ -262,7 +266,7 @@ func (c *comparison) conflict(got, rec *audit.Record, coord, content audit.Finge
 	if err != nil {
 		return err
 	}
-	if !first.found || first.coord != coord || first.erased || first.content == content {
+	if !first.found || first.coord != coord || first.erased || first.content == rec.ContentHash() {
 		return c.forged(m.Offset, "the row is rejected for a conflict with seq %d, and there is none", seq)
 	}
 	audit.Conflict(rec, m, detail)
