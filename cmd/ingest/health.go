@@ -24,9 +24,12 @@ const aliveWithin = 5 * time.Second
 // something that was read has waited longer than readyAge to become durable.
 type health struct {
 	readyAge time.Duration
-	ingest   atomic.Pointer[pipeline.Ingest] // nil before the bucket has answered
+	stands   atomic.Pointer[func() pipeline.Status] // nil before the bucket has answered
 	stopping atomic.Bool
 }
+
+// begin has the answers be about an ingest.
+func (h *health) begin(status func() pipeline.Status) { h.stands.Store(&status) }
 
 // A readiness is what /readyz says.
 type readiness struct {
@@ -45,8 +48,8 @@ type notReady struct {
 
 // status returns how the ingest stands, and that it does not yet.
 func (h *health) status() pipeline.Status {
-	if in := h.ingest.Load(); in != nil {
-		return in.Status()
+	if status := h.stands.Load(); status != nil {
+		return (*status)()
 	}
 	return pipeline.Status{}
 }
@@ -58,7 +61,7 @@ func (h *health) ready(now time.Time) readiness {
 	switch {
 	case h.stopping.Load():
 		r.Why = "stopping"
-	case h.ingest.Load() == nil:
+	case h.stands.Load() == nil:
 		r.Why = "the bucket has not answered yet"
 	case !st.Joined:
 		r.Why = "no partitions assigned yet"

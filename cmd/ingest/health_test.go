@@ -8,8 +8,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 )
@@ -48,7 +50,7 @@ func TestReadyAnswers(t *testing.T) {
 		want    string
 	}{
 		{"starting", func(*health) {}, "the bucket has not answered yet"},
-		{"joining", func(h *health) { h.ingest.Store(pipeline.New(pipeline.Settings{}, pipeline.Events{})) }, "no partitions assigned yet"},
+		{"joining", func(h *health) { h.begin(pipeline.New(pipeline.Settings{}, pipeline.Events{}).Status) }, "no partitions assigned yet"},
 		{"stopping", func(h *health) { h.stopping.Store(true) }, "stopping"},
 	} {
 		h := &health{readyAge: time.Minute}
@@ -62,6 +64,41 @@ func TestReadyAnswers(t *testing.T) {
 			t.Errorf("%s: %d %v", tt.name, code, body)
 		}
 	}
+}
+
+// One partition that has stopped makes the process unready, by name, and does
+// not make it dead.
+func TestStoppedPartition(t *testing.T) {
+	h := &health{readyAge: time.Minute}
+	h.begin(func() pipeline.Status {
+		return pipeline.Status{Joined: true, Partitions: []pipeline.PartitionStatus{
+			{Line: archive.Line{Topic: "audit.calls", Partition: 2}}, {Line: orders, Stopped: errors.New("forged")},
+		}}
+	})
+	m := newMetrics(h.status, config.HTTP{})
+	code, body := ask(t, h, m, "/readyz")
+	if want := "map[notReady:[map[partition:3 topic:audit.calls why:stopped: forged]] partitions:2 ready:false]"; code != 503 || fmt.Sprint(body) != want {
+		t.Errorf("%d %v, want %s", code, body, want)
+	}
+	if code, _ := ask(t, h, m, "/healthz"); code != 200 {
+		t.Errorf("/healthz answers %d", code)
+	}
+}
+
+// A process whose locks are held for ever is not alive, and says so in time.
+func TestDeadlockIsNotAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &health{}
+		forever := make(chan struct{})
+		h.begin(func() pipeline.Status { <-forever; return pipeline.Status{} })
+		began := time.Now()
+		w := httptest.NewRecorder()
+		h.serveAlive(w, httptest.NewRequest("GET", "/healthz", nil))
+		if took := time.Since(began); w.Code != 503 || took != aliveWithin {
+			t.Errorf("%d after %v", w.Code, took)
+		}
+		close(forever)
+	})
 }
 
 // ask returns what a path answers.

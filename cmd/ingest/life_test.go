@@ -1,6 +1,11 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -191,30 +196,34 @@ func TestSpareMembersAreReady(t *testing.T) {
 // partitions that are added too; never the dead-letter topic, Kafka's own, or
 // what matches in part.
 func TestPatternFindsWhatIsMadeLater(t *testing.T) {
-	s := newStage(t, kfake.SeedTopics(1, "audit.calls", "audit.dead", "other.audit.calls", "__audit.internal"))
-	a := s.start("--topic-pattern", `(__)?audit\..*`, "--dlq-topic", "audit.dead", "--kafka.metadata-age", "1s")
-	s.until("the first is read", a.holds(1))
-	if err := s.cluster.CreateTopic("audit.traces", 2, nil); err != nil {
-		t.Fatal(err)
-	}
-	s.until("the later one is read", a.holds(3))
-	if _, err := kadm.NewClient(s.client).UpdatePartitions(t.Context(), 3, "audit.calls"); err != nil {
-		t.Fatal(err)
-	}
-	s.until("the new partitions are read", a.holds(5))
-	for n := range int32(3) {
-		s.produce("audit.calls", n, 1)
-	}
-	s.produce("audit.traces", 1, 1)
-	for _, not := range []string{"audit.dead", "other.audit.calls", "__audit.internal"} {
-		s.produce(not, 0, 1)
-	}
-	s.until("all of it is durable", func() bool { return s.proved() >= 4 })
-	if err := a.stop(); err != nil {
-		t.Error(err)
-	}
-	if rows := s.proved(); rows != 4 {
-		t.Errorf("%d rows, want 4", rows)
+	for _, protocol := range []string{"classic", "consumer"} {
+		t.Run(protocol, func(t *testing.T) {
+			s := newStage(t, kfake.SeedTopics(1, "audit.calls", "audit.dead", "other.audit.calls", "__audit.internal"))
+			a := s.start("--topic-pattern", `(__)?audit\..*`, "--dlq-topic", "audit.dead", "--kafka.metadata-age", "1s", "--kafka.group-protocol", protocol)
+			s.until("the first is read", a.holds(1))
+			if err := s.cluster.CreateTopic("audit.traces", 2, nil); err != nil {
+				t.Fatal(err)
+			}
+			s.until("the later one is read", a.holds(3))
+			if _, err := kadm.NewClient(s.client).UpdatePartitions(t.Context(), 3, "audit.calls"); err != nil {
+				t.Fatal(err)
+			}
+			s.until("the new partitions are read", a.holds(5))
+			for n := range int32(3) {
+				s.produce("audit.calls", n, 1)
+			}
+			s.produce("audit.traces", 1, 1)
+			for _, not := range []string{"audit.dead", "other.audit.calls", "__audit.internal"} {
+				s.produce(not, 0, 1)
+			}
+			s.until("all of it is durable", func() bool { return s.proved() >= 4 })
+			if err := a.stop(); err != nil {
+				t.Error(err)
+			}
+			if rows := s.proved(); rows != 4 {
+				t.Errorf("%d rows, want 4", rows)
+			}
+		})
 	}
 }
 
@@ -236,5 +245,38 @@ func TestAssignedTwice(t *testing.T) {
 	}
 	if rows, at := s.proved(), s.committed("audit.calls", 1); rows != 200 || at != 200 {
 		t.Errorf("%d rows, offset %d committed", rows, at)
+	}
+}
+
+// A token service that is away, and one that refuses, keep the process out of
+// Kafka and not from living: it says why, a few lines a second, without the
+// secret, and goes on trying.
+func TestNoTokens(t *testing.T) {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"error": "invalid_client", "error_description": "no such secret: hunter2"}`)
+	}))
+	defer service.Close()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("hunter2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for url, why := range map[string]string{service.URL: "401 Unauthorized invalid_client", "http://127.0.0.1:1/token": "connection refused"} {
+		s := newStage(t, kfake.SeedTopics(1, "audit.calls"))
+		guardCluster(s.cluster, "OAUTHBEARER", "", func([]byte) string { return "" })
+		a := s.start("--topics", "audit.calls", "--log-level", "info", "--kafka.sasl.mechanism", "oauthbearer",
+			"--kafka.sasl.oauth.token-url", url, "--kafka.sasl.oauth.client-id", "ingest", "--kafka.sasl.oauth.client-secret-file", secret)
+		s.until("says why", func() bool { return strings.Contains(a.log.String(), why) })
+		time.Sleep(time.Second)
+		if r := a.ready(); r.Ready || r.Why != "no partitions assigned yet" {
+			t.Errorf("%+v", r)
+		}
+		if log := a.log.String(); strings.Contains(log, "hunter2") || strings.Count(log, "\n") > 40 {
+			t.Errorf("log:\n%s", log)
+		}
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -28,7 +28,8 @@ type metrics struct {
 	rows, duplicates, gaps, segments      prometheus.Counter
 	adopted, compared                     prometheus.Counter
 	assigned, revoked, stops, split       prometheus.Counter
-	rejects, retries, requests            *prometheus.CounterVec
+	rejects, retries, requests, connects  *prometheus.CounterVec
+	kafkaRead, kafkaErrors, groupErrors   prometheus.Counter
 	segmentRows, segmentBytes             prometheus.Histogram
 	commitSeconds, delay, requestsSeconds prometheus.Histogram
 
@@ -52,6 +53,10 @@ func newMetrics(status func() pipeline.Status, h config.HTTP) *metrics {
 	m.retries = m.counters("retries_total", "Tries at the store that failed and are repeated, by what was asked and why it failed.", "operation", "cause")
 	m.requests = m.counters("store_requests_total", "Requests to the store, by S3's name and the answer's status; none: no answer. 412 is usual.", "operation", "code")
 	m.requestsSeconds = m.histogram("store_request_seconds", "How long the store took to answer a request.", seconds[:14])
+	m.connects = m.counters("kafka_connects_total", "Tries to connect to a broker, login included, by how they ended.", "outcome")
+	m.kafkaRead = m.counter("kafka_read_bytes_total", "Bytes of the brokers' answers, compressed as they came.")
+	m.kafkaErrors = m.counter("kafka_request_errors_total", "Requests to brokers that were not answered.")
+	m.groupErrors = m.counter("kafka_group_errors_total", "Errors that ended a session of the group; the client joins again.")
 	m.assigned = m.counter("partitions_assigned_total", "Partitions that this process was given, counted each time.")
 	m.revoked = m.counter("partitions_revoked_total", "Partitions that were taken away again, counted each time.")
 	m.stops = m.counter("partition_stops_total", "Partitions that stopped for a fault. Any is an alarm.")
@@ -76,6 +81,9 @@ var seconds = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60
 func (m *metrics) begin() {
 	for _, reason := range audit.Reasons {
 		m.rejects.WithLabelValues(string(reason))
+	}
+	for _, outcome := range []string{"ok", "failed"} {
+		m.connects.WithLabelValues(outcome)
 	}
 	for _, operation := range []string{"create", "get", "list"} {
 		for _, cause := range []string{"denied", "no_answer", "server_error"} {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
@@ -113,9 +114,17 @@ func TestEventsAreCounted(t *testing.T) {
 	m.requested(s3sink.Request{Operation: "PutObject", Status: 412, Took: time.Millisecond})
 	m.requested(s3sink.Request{Operation: "PutObject", Status: 418, Took: time.Second})
 	m.requested(s3sink.Request{Operation: "GetObject", Took: time.Second})
+	hooks := clientHooks{m}
+	hooks.OnBrokerConnect(kgo.BrokerMetadata{}, 0, nil, nil)
+	hooks.OnBrokerConnect(kgo.BrokerMetadata{}, 0, nil, errors.New("refused"))
+	hooks.OnBrokerE2E(kgo.BrokerMetadata{}, 1, kgo.BrokerE2E{BytesRead: 100})
+	hooks.OnBrokerE2E(kgo.BrokerMetadata{}, 1, kgo.BrokerE2E{ReadErr: errors.New("reset")})
+	hooks.OnGroupManageError(errors.New("no coordinator"))
 	series, _ := scrape(t, m)
 	said := ours(series)
 	for name, want := range map[string]string{
+		`kafka_connects_total{outcome="ok"}`: "1", `kafka_connects_total{outcome="failed"}`: "1", "kafka_read_bytes_total": "100",
+		"kafka_request_errors_total": "1", "kafka_group_errors_total": "1",
 		"rows_total": "34", "duplicates_total": "1", "segments_total": "2", "adopted_segments_total": "1", "compared_segments_total": "1",
 		"lost_offsets_total": "50", "split_tenants_total": "1", "partition_stops_total": "1", "partitions_assigned_total": "1", "partitions_revoked_total": "1",
 		`rejected_rows_total{reason="conflict"}`: "2", `rejected_rows_total{reason="too_deep"}`: "0",

@@ -61,6 +61,7 @@ func newProcess(ctx context.Context, s *config.Ingest, origins config.Origins, s
 	if err != nil {
 		return nil, err
 	}
+	p.kafka = append(p.kafka, kgo.WithHooks(clientHooks{p.metrics}))
 	s.S3.OnRequest = p.metrics.requested
 	p.bucket, err = openBucket(ctx, s)
 	return p, err
@@ -86,7 +87,7 @@ func (p *process) run(ctx context.Context) error {
 	go warnings(ctx, p.log, p.settings, p.kafka)
 	r := newReport(p.log, p.settings.Log.Tenants)
 	engine := pipeline.New(s, merge(r.events(), p.metrics.events()))
-	p.health.ingest.Store(engine)
+	p.health.begin(engine.Status)
 	return p.archive(ctx, r, engine)
 }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,12 +24,7 @@ import (
 
 // A guard stands in for a broker that speaks one SASL mechanism which kfake
 // does not: it hears what the client says first, and lets it in or not.
-type guard struct {
-	cluster *kfake.Cluster
-
-	mu   sync.Mutex
-	said [][]byte
-}
+type guard struct{ cluster *kfake.Cluster }
 
 // newGuard starts a broker. check returns "" for who may enter, and else what
 // the broker says; answer is what it says to those that it lets in.
@@ -41,6 +35,11 @@ func newGuard(t *testing.T, mechanism, answer string, check func(said []byte) st
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
+	return guardCluster(cluster, mechanism, answer, check)
+}
+
+// guardCluster has brokers that would take everybody speak a mechanism.
+func guardCluster(cluster *kfake.Cluster, mechanism, answer string, check func(said []byte) string) *guard {
 	g := &guard{cluster: cluster}
 	cluster.ControlKey(int16(kmsg.SASLHandshake), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
@@ -53,9 +52,6 @@ func newGuard(t *testing.T, mechanism, answer string, check func(said []byte) st
 	cluster.ControlKey(int16(kmsg.SASLAuthenticate), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
 		said := r.(*kmsg.SASLAuthenticateRequest).SASLAuthBytes
-		g.mu.Lock()
-		g.said = append(g.said, said)
-		g.mu.Unlock()
 		response := r.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 		if fault := check(said); fault != "" {
 			response.ErrorCode, response.ErrorMessage = kerr.SaslAuthenticationFailed.Code, &fault

@@ -76,12 +76,14 @@ func (s *store) get(w http.ResponseWriter, r *http.Request, key string) {
 		refuse(w, http.StatusNotFound, "NoSuchKey")
 		return
 	}
+	status, size := http.StatusOK, len(body)
 	if n, err := strconv.Atoi(strings.TrimPrefix(r.Header.Get("Range"), "bytes=-")); err == nil {
-		size := len(body)
 		body = body[size-min(n, size):]
 		w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", size-len(body), size-1, size))
-		w.WriteHeader(http.StatusPartialContent)
+		status = http.StatusPartialContent
 	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
 	_, _ = w.Write(body)
 }
 
