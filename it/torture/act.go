@@ -127,7 +127,7 @@ func (r *round) stopOne(ctx context.Context) error {
 	if err := r.moment(ctx); err != nil {
 		return err
 	}
-	if err := ended(r.fleet.leave(r.rng)); err != nil {
+	if err := stop(r.fleet.leave(r.rng)); err != nil {
 		return err
 	}
 	return r.join()
@@ -250,9 +250,6 @@ func (r *round) byHand(ctx context.Context) error {
 		if err := r.fleet.sound(p); err != nil {
 			return err
 		}
-		if err := ended(p); err != nil {
-			return err
-		}
 	}
-	return nil
+	return stop(both...)
 }

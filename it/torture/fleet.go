@@ -88,22 +88,28 @@ func (f *fleet) kill() {
 
 // stop ends all in good order: each by exit code 0.
 func (f *fleet) stop() error {
-	for _, p := range f.members {
-		if err := p.Signal(syscall.SIGTERM); err != nil {
-			return err
-		}
-	}
+	all := f.members
+	f.members = nil
+	return stop(all...)
+}
+
+// stop tells processes to end, all at once, and waits for their clean ends. A
+// second signal would be a rude one.
+func stop(all ...*parts.Process) error {
 	var errs []error
-	for _, p := range f.members {
+	for _, p := range all {
+		errs = append(errs, p.Signal(syscall.SIGTERM))
+	}
+	for _, p := range all {
 		errs = append(errs, ended(p))
 	}
-	f.members = nil
 	return errors.Join(errs...)
 }
 
 // ended waits for the clean end of a process that has been told to stop.
 func ended(p *parts.Process) error {
-	code, err := p.Stop(stopTimeout)
+	defer p.Kill()
+	code, err := p.Wait(stopTimeout)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("exit code %d after SIGTERM: %s", code, lastLines(p.Output(), 3))
 	}

@@ -127,7 +127,7 @@ func torment(ctx context.Context, s *settings, dir string, private bool, out *pr
 		i := 0
 		for some := range slices.Chunk(order, rig.actsPerRound()) {
 			i++
-			if err := rig.round(ctx, fmt.Sprintf("torture-%d-%d", n, i), rng, some, results); err != nil {
+			if err := doRound(ctx, rig, fmt.Sprintf("torture-%d-%d", n, i), rng, some, results); err != nil {
 				return err
 			}
 		}

@@ -41,8 +41,8 @@ type round struct {
 	doing   string // for people
 }
 
-// round makes a topic and an archive, and does some acts.
-func (rig *rig) round(ctx context.Context, name string, rng *rand.Rand, acts []act, results *results) error {
+// doRound makes a topic and an archive, and does some acts.
+func doRound(ctx context.Context, rig *rig, name string, rng *rand.Rand, acts []act, results *results) error {
 	r := &round{rig: rig, name: name, rng: rng}
 	if err := r.begin(ctx); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
