@@ -3,10 +3,12 @@
 package cases
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -72,6 +74,32 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
+// A topic that ends in a transaction's marker, or in what was aborted, has no
+// record behind it that could tell. The group gets to the end all the same, in
+// the time that a batch without rows may wait.
+func TestATopicThatEndsInMarkers(t *testing.T) {
+	for name, end := range map[string]kgo.TransactionEndTry{"committed": kgo.TryCommit, "aborted": kgo.TryAbort} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, faults3.Options{}, topic)
+			s.produce(topic, "acme", call("acme", 0))
+			writer := s.newClient(kgo.TransactionalID("case"))
+			s.must(writer.BeginTransaction())
+			s.must(writer.ProduceSync(t.Context(), record(topic, "acme", call("acme", 1))).FirstErr())
+			s.must(writer.EndTransaction(t.Context(), end))
+			begin := time.Now()
+			a := s.settle(oracle.Proved)
+			if took := time.Since(begin); took > 20*time.Second {
+				t.Errorf("the end was committed after %v", took)
+			}
+			rows := map[kgo.TransactionEndTry]string{kgo.TryCommit: "2", kgo.TryAbort: "1"}[end]
+			s.wantRows(a, `select count(*) from {rows}`, []any{rows})
+			if at, err := s.group.Committed(t.Context(), topic); err != nil || at[topic+"/0"] != 3 {
+				t.Errorf("committed %v, %v; want 3", at, err)
+			}
+		})
+	}
+}
+
 // A compacted topic skips offsets. Everything that is left becomes a row.
 func TestCompactedTopic(t *testing.T) {
 	s := newStage(t, faults3.Options{})
@@ -109,16 +137,22 @@ func TestCommittedOffsetIsAHint(t *testing.T) {
 	s := newStage(t, faults3.Options{}, topic)
 	s.produce(topic, "acme", calls("acme", 0, 10)...)
 	s.settle(oracle.Proved)
-	for _, hint := range []int64{2, 15} {
-		s.produce(topic, "acme", calls("acme", int(hint)*10, 5)...)
-		s.commit(hint)
+	const deleted = -1
+	for i, hint := range []int64{2, 15, 1000, deleted} { // 1000 is beyond the end
+		s.produce(topic, "acme", calls("acme", 100+10*i, 5)...)
+		if hint == deleted {
+			_, err := kadm.NewClient(s.client).DeleteGroup(t.Context(), group)
+			s.must(err)
+		} else {
+			s.commit(hint)
+		}
 		s.start()
 		s.until("all rows", func() bool { return s.stored(topic) == int64(s.end(topic)) })
 		s.drain()
 		s.stop()
 	}
 	a := s.check(oracle.Proved)
-	s.wantRows(a, `select count(*), min(kafka_offset), max(kafka_offset) from {rows}`, []any{"20", "0", "19"})
+	s.wantRows(a, `select count(*), min(kafka_offset), max(kafka_offset) from {rows}`, []any{"30", "0", "29"})
 }
 
 // commit sets the group's offset of the topic, as another client would.
@@ -169,6 +203,34 @@ func TestRecordsThatKafkaLost(t *testing.T) {
 	if got := s.gaps(a, topic); !slices.Equal(got, []archive.Gap{{From: 10, To: 20, Cause: archive.GapLost}}) {
 		t.Errorf("gaps %v", got)
 	}
+	if log := s.ingest.Output(); !strings.Contains(log, `"level":"error"`) && !strings.Contains(log, `"level":"warn"`) {
+		t.Error("no alarm was raised")
+	}
+}
+
+// The same while ingest runs: the store is away, the budget is spent, and
+// retention passes what was to be read next.
+func TestRecordsThatKafkaLosesMeanwhile(t *testing.T) {
+	s := newStage(t, faults3.Options{}, topic)
+	s.start("--memory", "32MiB")
+	s.produce(topic, "acme", calls("acme", 0, 10)...)
+	s.drain()
+	s.store.Add(faults3.Rule{Op: faults3.Put, Times: faults3.Always, Fault: faults3.SlowDown()})
+	for i := range 80 { // 80 MiB
+		s.produce(topic, "acme", call("acme", 10+i, `{"x":1}`, `{"x":"`+strings.Repeat("x", 1<<20)+`"}`))
+	}
+	time.Sleep(2 * time.Second) // for ingest to read what it can
+	s.must(s.kafka.DeleteRecords(topic, 0, 85))
+	s.store.Clear()
+	s.until("the end", func() bool { return s.stored(topic) == 90 })
+	s.drain()
+	s.stop()
+	a := s.check(oracle.LookAt)
+	gaps := s.gaps(a, topic)
+	if len(gaps) != 1 || gaps[0].Cause != archive.GapLost || gaps[0].From < 11 || gaps[0].To != 85 {
+		t.Fatalf("gaps %v, want one that was lost and ends at 85", gaps)
+	}
+	s.wantRows(a, `select count(*) from {rows} where kind = 'call'`, []any{fmt.Sprint(90 - (85 - gaps[0].From))})
 	if log := s.ingest.Output(); !strings.Contains(log, `"level":"error"`) && !strings.Contains(log, `"level":"warn"`) {
 		t.Error("no alarm was raised")
 	}
