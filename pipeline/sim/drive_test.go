@@ -3,9 +3,11 @@ package sim_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/ledgerlake/ledgerlake/pipeline"
 	"github.com/ledgerlake/ledgerlake/proof"
@@ -35,13 +37,18 @@ var acts = []act{
 	}},
 	{3, (*world).meddleWithAll},
 	{6, func(w *world) {
-		if w.plan.compacted {
+		if w.plan.compacted && !w.forged() {
 			w.compact()
 		}
 	}},
 	{5, func(w *world) {
-		if w.plan.deletes {
+		if w.plan.deletes && !w.forged() {
 			w.deleteRecords(w.anyLine())
+		}
+	}},
+	{6, func(w *world) {
+		if w.plan.forges && w.step > w.plan.steps/2 {
+			w.forge(w.anyLine())
 		}
 	}},
 	{1.5, func(w *world) {
@@ -54,7 +61,7 @@ var acts = []act{
 // drive lets things happen, one after the other.
 func (w *world) drive() {
 	w.startOne()
-	for range w.plan.steps {
+	for w.step = range w.plan.steps {
 		if w.failed() {
 			return
 		}
@@ -186,6 +193,12 @@ func (w *world) meddleWithAll() {
 	w.startOne()
 }
 
+// forged reports whether somebody has forged a segment of a line that is there.
+// Then Kafka loses nothing more: what it no longer has cannot be compared.
+func (w *world) forged() bool {
+	return slices.ContainsFunc(w.current(), func(l *line) bool { return l.forged >= 0 })
+}
+
 // operate is what the people do who watch: a process that has stopped a
 // partition is started again, sooner or later, and there is hardly ever none.
 func (w *world) operate() {
@@ -195,9 +208,59 @@ func (w *world) operate() {
 			w.startProcess()
 		}
 	}
+	w.bury(2 * session)
 	if len(w.alive()) == 0 && w.dice.chance(0.5) {
 		w.startProcess()
 	}
+}
+
+// bury removes from the groups those members of which nothing was heard for
+// some time. A coordinator does that by itself, but this one forgets a member
+// whose connection broke while it joined.
+func (w *world) bury(after time.Duration) {
+	for n := range 2 {
+		group, _ := w.plan.member(n)
+		info := w.kafka.GroupInfo(group)
+		if info == nil {
+			continue
+		}
+		for _, m := range info.Members {
+			i := slices.IndexFunc(w.procs, func(p *process) bool { return p.name == m.ClientID })
+			if i < 0 || w.procs[i].ended().IsZero() || time.Since(w.procs[i].ended()) < after {
+				continue
+			}
+			w.count("ghost")
+			w.say(m.ClientID, "is taken out of group %s", group)
+			req := kmsg.NewPtrLeaveGroupRequest()
+			req.Group = group
+			member := kmsg.NewLeaveGroupRequestMember()
+			member.MemberID, member.InstanceID = m.MemberID, m.InstanceID
+			req.Members = append(req.Members, member)
+			if _, err := req.RequestWith(context.Background(), w.producer); err != nil {
+				w.say("", "leave group: %v", err)
+			}
+		}
+	}
+}
+
+// ended returns since when the process is dead or has ended, zero if it is not.
+func (p *process) ended() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.endedAt
+}
+
+// refuses reports whether the process has stopped a line because its newest
+// segment is forged.
+func (p *process) refuses(l *line) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for at, err := range p.stopped {
+		if at.Partition == l.Partition && (at.TopicID == l.TopicID || at.TopicID == "") && errors.Is(err, pipeline.ErrForged) {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *process) hasStopped() bool {
@@ -234,6 +297,7 @@ func (w *world) finish() {
 	if w.failed() {
 		return
 	}
+	w.bury(0)
 	last := w.startProcess(func(s *pipeline.Settings) {
 		if len(s.Assign) > 0 {
 			s.Assign = w.share(0)
@@ -265,6 +329,9 @@ func (w *world) checkCommitted(group string) {
 		return
 	}
 	for _, l := range w.current() {
+		if l.forged >= 0 {
+			continue
+		}
 		if o, ok := offsets.Lookup(topic, l.Partition); l.state.Ordinal > 0 && (!ok || o.At != l.state.NextOffset) {
 			w.fail("group %s has committed offset %d of %s after a clean stop, durable is %d", group, o.At, w.name(l.Line), l.state.NextOffset)
 		}
@@ -308,7 +375,12 @@ func (w *world) drained(last *process) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range w.current() {
-		if l.end() > max(l.start, l.state.NextOffset) {
+		switch {
+		case l.forged >= 0:
+			if !last.refuses(l) {
+				return false
+			}
+		case l.end() > max(l.start, l.state.NextOffset):
 			return false
 		}
 	}

@@ -32,7 +32,9 @@ var kinds = []string{
 	"start", "clean-stop", "takeover", "adopted", "retry", "partition-stopped", "segment", "offset-commit",
 	"commit", "abort", "repeat-near", "repeat-far", "conflict", "poison", "null", "kafka-compacts", "kafka-deletes", "topic-recreated",
 	"group-offset-back", "group-offset-ahead", "group-offset-deleted",
-	"two-writers", "lost-gap", "duplicate", "compacted-gap", "control-gap",
+	"compared", "ghost", "lost-gap", "duplicate", "compacted-gap", "control-gap",
+	"forged:altered-row", "forged:invented-gap", "forged:invented-duplicate", "forged:beyond-the-log", "forged:invented-row",
+	"forged:other-version-other-tenant", "forged:other-version-other-turn",
 }
 
 var errorsOf = map[string]error{"500": errServer, "503": errBusy, "denied": archive.ErrDenied, "conflict": archive.ErrConflict}

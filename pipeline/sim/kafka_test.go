@@ -26,7 +26,7 @@ func (w *world) produce(c *kgo.Client, l *line, n int, f fate) []*record {
 		out = append(out, l.add(f, key, value, now))
 		send = append(send, &kgo.Record{Topic: topic, Partition: l.Partition, Key: key, Value: value, Timestamp: now})
 	}
-	w.trace.say("", "produce %d records to %s, offsets %d to %d (%d)", n, w.name(l.Line), out[0].offset, l.end(), f)
+	w.trace.say("", "produce %d records to %s, offsets %d to %d (%v)", n, w.name(l.Line), out[0].offset, l.end(), f)
 	w.mu.Unlock()
 	for i, res := range c.ProduceSync(context.Background(), send...) {
 		if res.Err != nil || res.Record.Offset != out[i].offset {

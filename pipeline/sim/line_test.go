@@ -21,8 +21,10 @@ type line struct {
 	logs   map[string][]*placed   // rows of each log, by seq
 	coords map[audit.Fingerprint][]*placed
 	rows   int
-	sums   []chain.Hash // of the segments that were judged, by ordinal
-	forged int64        // ordinal of a forged segment, -1
+	sums   []chain.Hash   // of the segments that were judged, by ordinal
+	writer archive.Writer // of the newest of them
+	counts map[string]int
+	forged int64 // ordinal of a forged segment, -1
 }
 
 // A placed row is one that is archived.
@@ -77,7 +79,7 @@ var decoder = &audit.Decoder{PromptPaths: audit.DefaultPromptPaths}
 func (w *world) addLine(l archive.Line) *line {
 	n := &line{
 		Line: l, state: archive.NewState(w.root.ArchiveID, l), trees: map[string]*chain.Tree{},
-		logs: map[string][]*placed{}, coords: map[audit.Fingerprint][]*placed{}, forged: -1,
+		logs: map[string][]*placed{}, coords: map[audit.Fingerprint][]*placed{}, forged: -1, counts: w.counts,
 	}
 	w.lines = append(w.lines, n)
 	return n

@@ -37,7 +37,11 @@ func (l *line) judge(body []byte, window int) error {
 		return err
 	}
 	l.state.Advance(o.Segment, o.SHA256, o.ArchivedAt())
-	l.sums = append(l.sums, o.SHA256)
+	l.sums, l.writer = append(l.sums, o.SHA256), o.Writer
+	l.counts["duplicate"] += len(o.Duplicates)
+	for _, g := range o.Gaps {
+		l.counts[g.Cause+"-gap"]++
+	}
 	return nil
 }
 
@@ -88,7 +92,7 @@ func (j *judging) isRow(at int64) error {
 	l, got := j.line, &j.o.Rows[j.row]
 	r := l.records[at]
 	if r.fate != delivered {
-		return fmt.Errorf("a row of what Kafka does not deliver (%d)", r.fate)
+		return fmt.Errorf("a row of what Kafka does not deliver (%v)", r.fate)
 	}
 	r.decode()
 	want, reject := r.row, r.reject != nil
@@ -226,7 +230,7 @@ func (j *judging) isGap(g archive.Gap) error {
 			ok = at < j.line.start
 		}
 		if !ok {
-			return fmt.Errorf("a gap %s, but offset %d is there (%d)", g.Cause, at, r.fate)
+			return fmt.Errorf("a gap %s, but offset %d is there (%v)", g.Cause, at, r.fate)
 		}
 	}
 	if g.Cause != archive.GapLost {

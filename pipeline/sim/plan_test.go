@@ -54,7 +54,7 @@ func newPlan(d dice) plan {
 		compacted:  d.chance(0.15),
 		deletes:    d.chance(0.2),
 		recreates:  d.chance(0.1),
-		forges:     false,
+		forges:     d.chance(0.3),
 	}
 	if !exact && !slices.Contains(patient, p.group) {
 		p.group = one(d, patient...)

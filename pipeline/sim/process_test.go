@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,7 +42,7 @@ type process struct {
 	attempts map[string]int
 	writing  map[string]context.Context // segments of a line that are on their way
 	stopped  map[archive.Line]error
-	joined   bool
+	endedAt  time.Time // dead or ended since
 }
 
 // A trap is a crash or a freeze at the n-th await point of a kind from now on.
@@ -69,15 +70,20 @@ func (w *world) startProcess(mutate ...func(*pipeline.Settings)) *process {
 	s := pipeline.Settings{
 		Archive: &store{p}, Group: group, Topics: []string{topic}, Version: "sim",
 		Client: append([]kgo.Opt{
-			kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.Dialer(p.dial), kgo.WithContext(plug), kgo.DisableClientMetrics(),
+			kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.Dialer(p.dial), kgo.WithContext(plug), kgo.DisableClientMetrics(), kgo.ClientID(p.name),
 			kgo.MetadataMinAge(100 * time.Millisecond), kgo.FetchMaxWait(3 * time.Second),
 		}, opts...),
 		Batch: w.plan.batch, Window: w.plan.window, ShutdownTimeout: shutdown,
 		TrustTail: w.plan.deletes || w.plan.compacted, // whose log start may pass what was not vouched for
-		Rand: &salts{src: rand.NewChaCha8(w.seed.key(n))},
+		Rand:      &salts{src: rand.NewChaCha8(w.seed.key(n))},
 	}
 	if chance(w.seed.at(p.name, "root", "", 0), 0.7) {
 		s.Root = w.root
+	}
+	if *logOf == p.name {
+		s.Client = append(s.Client, kgo.WithLogger(kgo.BasicLogger(os.Stdout, kgo.LogLevelDebug, func() string {
+			return fmt.Sprintf("%11.6f %s ", time.Since(w.trace.start).Seconds(), p.name)
+		})))
 	}
 	if w.plan.group == "assign" {
 		s.Topics, s.Assign = nil, w.share(n)
@@ -97,6 +103,9 @@ func (w *world) startProcess(mutate ...func(*pipeline.Settings)) *process {
 		p.err = p.ingest.Run(ctx)
 		if !p.dead.Load() {
 			w.say(p.name, "has ended: %v", p.err)
+			p.mu.Lock()
+			p.endedAt = time.Now()
+			p.mu.Unlock()
 		}
 	}()
 	return p
@@ -147,6 +156,10 @@ func (p *process) events() pipeline.Events {
 		Assigned: func(l archive.Line, offset, ordinal int64) {
 			p.w.assigned(p, l)
 			say("has %s from offset %d, ordinal %d", p.w.name(l), offset, ordinal)
+		},
+		Comparing: func(l archive.Line, ordinal int64) {
+			p.w.count("compared")
+			say("compares %s segment %d", p.w.name(l), ordinal)
 		},
 		Revoked: func(l archive.Line) { say("gives back %s", p.w.name(l)) },
 		Committed: func(c pipeline.Commit) {
@@ -200,6 +213,7 @@ func (p *process) kill(why string) {
 	}
 	p.w.say(p.name, "dies: %s", why)
 	p.mu.Lock()
+	p.endedAt = time.Now()
 	conns := p.conns
 	p.mu.Unlock()
 	for _, c := range conns {

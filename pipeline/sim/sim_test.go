@@ -14,10 +14,12 @@ import (
 )
 
 var (
-	seeds  = flag.Int("sim.seeds", 40, "how many seeds to run")
-	first  = flag.Uint64("sim.first", 1, "the first of them")
-	stride = flag.Uint64("sim.stride", 1, "from one seed to the next")
-	only   = flag.Uint64("sim.seed", 0, "run this seed alone, and print its trace")
+	seeds   = flag.Int("sim.seeds", 40, "how many seeds to run")
+	first   = flag.Uint64("sim.first", 1, "the first of them")
+	stride  = flag.Uint64("sim.stride", 1, "from one seed to the next")
+	showNet = flag.Bool("sim.net", false, "print requests to Kafka too")
+	logOf   = flag.String("sim.log", "", "print what the Kafka client of this process logs")
+	only    = flag.Uint64("sim.seed", 0, "run this seed alone, and print its trace")
 )
 
 // One seed makes one world: some processes, a broker and a bucket that fail in

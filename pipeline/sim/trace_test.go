@@ -39,6 +39,9 @@ func (t *trace) note(who, what string, n int) {
 	}
 	t.buf = fmt.Appendf(t.buf[:0], "%d %s %s %d\n", time.Since(t.start), who, what, n)
 	t.sum.Write(t.buf)
+	if *showNet {
+		t.lines = append(t.lines, fmt.Sprintf("%11.6f  %-4s -> %s (%d bytes)", time.Since(t.start).Seconds(), who, what, n))
+	}
 }
 
 func (t *trace) hash() string { return fmt.Sprintf("%x", t.sum.Sum(nil)[:8]) }

@@ -40,6 +40,7 @@ type world struct {
 	transactional *kgo.Client
 	inTransaction []*record
 	values        *values
+	step          int  // of the driver
 	meddling      bool // the driver itself commits offsets
 	procs         []*process
 	pending       sync.WaitGroup // writes that arrive late
@@ -49,7 +50,8 @@ type world struct {
 	fault   error
 	lines   []*line
 	weather weather
-	calm    bool // no more faults
+	calm    bool            // no more faults
+	writer  *archive.Writer // what honest segments say of their writer
 	counts  map[string]int
 }
 
@@ -240,6 +242,7 @@ func (w *world) written(p *process, key string, body []byte) {
 		w.failLocked("%s creates %s: %v", p.name, short(key), err)
 		return
 	}
+	w.writer = &l.writer
 	w.trace.say(p.name, "%s is there: offsets up to %d of %d", short(key), l.state.NextOffset, l.end())
 }
 
