@@ -80,11 +80,11 @@ func (c *Committer) believe(ctx context.Context, storeTime time.Time) error {
 
 // adopt reads the segment of somebody who was faster.
 func adopt(st *State, body []byte) (*SegmentObject, error) {
-	o, err := ReadSegment(body)
+	o, err := ReadForeignSegment(body)
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w: %w", st.Ordinal, ErrBreaks, err)
 	}
-	if err := st.Continues(o.Segment); err != nil {
+	if err := st.Follows(o); err != nil {
 		return nil, fmt.Errorf("segment %d: %w", st.Ordinal, err)
 	}
 	return o, nil

@@ -52,6 +52,20 @@ func ReadSegment(body []byte) (*SegmentObject, error) {
 	return o, checkRows(seg, o.Rows)
 }
 
+// ReadForeignSegment is [ReadSegment] for bytes of which nothing vouches: it
+// checks the object's layout before it decodes a page, for damaged pages can
+// exhaust memory, and that its indexes hold and hide nothing.
+func ReadForeignSegment(body []byte) (*SegmentObject, error) {
+	if err := parquet.CheckLayout(body); err != nil {
+		return nil, err
+	}
+	o, err := ReadSegment(body)
+	if err != nil {
+		return nil, err
+	}
+	return o, parquet.CheckBounds(body)
+}
+
 // checkRows walks the rows of a segment and compares what they give with what
 // the metadata says of each log.
 func checkRows(seg *Segment, rows []chain.Row) error {

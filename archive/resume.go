@@ -93,14 +93,14 @@ func CountSegments(ctx context.Context, src Source, l Line) (int64, error) {
 	return n, nil
 }
 
-// GetSegment reads a segment whole and checks it as [ReadSegment] does. The
+// GetSegment reads a segment whole and checks it as [ReadForeignSegment] does. The
 // error matches [ErrBreaks] where its bytes are not a segment.
 func GetSegment(ctx context.Context, src Source, l Line, ordinal int64) (*SegmentObject, error) {
 	body, err := src.Get(ctx, SegmentKey(l, ordinal))
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w", ordinal, err)
 	}
-	o, err := ReadSegment(body)
+	o, err := ReadForeignSegment(body)
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w: %w", ordinal, ErrBreaks, err)
 	}

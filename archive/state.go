@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/ledgerlake/ledgerlake/chain"
 )
@@ -95,6 +96,29 @@ func (s *State) logContinues(l LogInterval) error {
 	}
 	if err := chain.CheckFrontier(l.Size, l.Frontier); err != nil {
 		return fmt.Errorf("%w: %w", ErrBreaks, err)
+	}
+	return nil
+}
+
+// Follows returns nil if a segment that was read whole is the next of the line:
+// [State.Continues], and the trees that it states are those that its rows give.
+func (s *State) Follows(o *SegmentObject) error {
+	if err := s.Continues(o.Segment); err != nil {
+		return err
+	}
+	trees := map[string]*chain.Tree{}
+	for _, l := range o.Logs {
+		h := s.Head(l.Tenant)
+		tree := h.Tree.Clone()
+		trees[l.Tenant] = &tree
+	}
+	for i := range o.Rows {
+		trees[o.Rows[i].TenantID.S].Append(o.Rows[i].RowHash)
+	}
+	for _, l := range o.Logs {
+		if tree := trees[l.Tenant]; tree.Size != l.Size || !slices.Equal(tree.Frontier, l.Frontier) {
+			return fmt.Errorf("%w: the tree of a log is not the one of its rows", ErrBreaks)
+		}
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ const clockSkew = 5 * time.Minute
 //
 //	a record                 must be a row that says the same, a repeat of such a row, or a rejected row for a reason
 //	no record                must lie in a gap, unless the topic is compacted and has lost it since
-//	no longer in Kafka       must be what a lost gap says; else it can not be compared
+//	no longer in Kafka       must be what a lost gap says; else it cannot be compared
 //
 // Where the writer had our version, policy and settings, every column and slot
 // must be equal. Where it had others, offset, timestamp, tenant, kind and
@@ -84,6 +84,9 @@ func (c *comparison) begin() error {
 	if at := c.o.ArchivedAt(); at > c.now.Add(clockSkew).UnixMicro() {
 		return c.forged(c.o.FirstOffset, "its rows were stamped at %s, which is still to come: whose clock is wrong?", time.UnixMicro(at).UTC().Format(time.RFC3339))
 	}
+	if len(c.o.Voided) > 0 {
+		return c.forged(c.o.FirstOffset, "it voids segments, and this version knows no order to do so")
+	}
 	c.made, c.epoch = map[audit.Fingerprint]entry{}, -1
 	if err := c.layOut(); err != nil {
 		return err
@@ -102,7 +105,7 @@ func (c *comparison) layOut() error {
 		s := stretch{from: at, to: at + 1}
 		switch {
 		case lost != nil:
-			if len(rows) == 0 || !isGapRow(&rows[0].Record, *lost) {
+			if len(rows) == 0 || !c.isGapRow(&rows[0].Record, *lost) {
 				return c.forged(lost.From, "a lost gap has no row that says so")
 			}
 			rows, lost = rows[1:], nil
@@ -130,11 +133,19 @@ func (c *comparison) layOut() error {
 }
 
 // isGapRow reports whether a row is the one that ingest makes for a gap.
-func isGapRow(r *audit.Record, g archive.Gap) bool {
+func (c *comparison) isGapRow(r *audit.Record, g archive.Gap) bool {
 	var want audit.Record
 	audit.Gap(&want, g.From, g.To, g.Cause)
-	want.Topic, want.Partition, want.TopicID, want.Epoch, want.Seq, want.ArchivedAt = r.Topic, r.Partition, r.TopicID, r.Epoch, r.Seq, r.ArchivedAt
+	c.place(&want, r)
 	return audit.FirstDifference(&want, r) == ""
+}
+
+// place fills in what stamping does: the line's own, and what the chain of the
+// segment, which was checked, says of the row got.
+func (c *comparison) place(want, got *audit.Record) {
+	want.Topic, want.Partition, want.TopicID = audit.Str(c.o.Topic), audit.I64(int64(c.o.Partition)), audit.Str(c.o.TopicID)
+	want.Seq, want.ArchivedAt = got.Seq, got.ArchivedAt
+	want.Epoch = audit.I64(int64(c.state.Head(got.TenantID.S).Epoch))
 }
 
 // until passes over the offsets below at, from which Kafka gave no record, and
@@ -186,6 +197,15 @@ func (c *comparison) record(r *kgo.Record) error {
 	return c.row(s.row, &rec, reject, m)
 }
 
+// ours reports whether the writer had our version, policy and settings, and so
+// would have made the same columns and the same content of a record.
+func (c *comparison) ours() bool { return c.o.Writer == c.writer }
+
+// says reports whether an archived row has the content of a record.
+func (c *comparison) says(first archivedRow, rec *audit.Record) bool {
+	return first.content == rec.ContentHash()
+}
+
 // duplicate requires that the record repeats the row that the segment names.
 func (c *comparison) duplicate(s *stretch, rec *audit.Record, reject *audit.Reject) error {
 	d := s.duplicate
@@ -203,7 +223,7 @@ func (c *comparison) duplicate(s *stretch, rec *audit.Record, reject *audit.Reje
 	switch {
 	case !first.found || first.coord != coord:
 		return c.forged(d.Offset, "it is called a repeat of seq %d, which has other coordinates", d.Seq)
-	case !first.erased && first.content != rec.ContentHash():
+	case !first.erased && !c.says(first, rec) && c.ours():
 		return c.forged(d.Offset, "it is called a repeat of seq %d, which has other content", d.Seq)
 	}
 	return nil
@@ -233,11 +253,9 @@ func (c *comparison) row(got, rec *audit.Record, reject *audit.Reject, m *audit.
 			return err
 		}
 	}
-	rec.Topic, rec.Partition, rec.TopicID = audit.Str(c.o.Topic), audit.I64(int64(c.o.Partition)), audit.Str(c.o.TopicID)
-	rec.Seq, rec.ArchivedAt = got.Seq, got.ArchivedAt // of the chain, which was checked
-	rec.Epoch = audit.I64(int64(c.state.Head(got.TenantID.S).Epoch))
+	c.place(rec, got)
 	differs := audit.FirstDifference
-	if c.o.Writer != c.writer {
+	if !c.ours() {
 		differs = differsInSubstance
 	}
 	if column := differs(rec, got); column != "" {
@@ -266,7 +284,7 @@ func (c *comparison) conflict(got, rec *audit.Record, coord audit.Fingerprint, m
 	if err != nil {
 		return err
 	}
-	if !first.found || first.coord != coord || first.erased || first.content == rec.ContentHash() {
+	if !first.found || first.coord != coord || first.erased || c.says(first, rec) && c.ours() {
 		return c.forged(m.Offset, "the row is rejected for a conflict with seq %d, and there is none", seq)
 	}
 	audit.Conflict(rec, m, detail)

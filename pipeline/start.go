@@ -122,7 +122,7 @@ func (c *consumer) nextSegment(ctx context.Context, st *archive.State) (*archive
 	if err != nil {
 		return nil, err
 	}
-	if err := st.Continues(o.Segment); err != nil {
+	if err := st.Follows(o); err != nil {
 		return nil, fmt.Errorf("segment %d: %w", st.Ordinal, err)
 	}
 	return o, nil
