@@ -98,7 +98,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		if len(found) != named {
 			t.Errorf("top-tenants %d: %d tenants are named", top, len(found))
 		}
-		if m.tenants != nil && len(m.tenants.watched) > watchedPerNamed*top {
+		if m.tenants != nil && len(m.tenants.watched) > watchedMin {
 			t.Errorf("%d tenants are held", len(m.tenants.watched))
 		}
 		t.Logf("top-tenants %d, 10,000 tenants, 10,000 partitions of 1,000 topics: %d series, %d bytes", top, len(after), size)

@@ -9,9 +9,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// watchedPerNamed is how many tenants are watched for each that is named: with
-// more, fewer large ones are missed while many small ones pass by.
-const watchedPerNamed = 8
+// How many tenants are watched, at least, and for each that is named. Whoever
+// has a larger share of the rows than one in so many is never missed.
+const (
+	watchedMin      = 1000
+	watchedPerNamed = 8
+)
 
 // agingRows is how many rows it takes to halve the weights.
 const agingRows = 10_000_000
@@ -86,7 +89,7 @@ func (t *topTenants) watch(tenant string) *watchedTenant {
 		return w
 	}
 	w := &watchedTenant{name: tenant}
-	if len(t.watched) >= t.n*watchedPerNamed {
+	if len(t.watched) >= max(watchedMin, t.n*watchedPerNamed) {
 		gone := heap.Pop(&t.lightest).(*watchedTenant)
 		w.weight, w.inherited = gone.weight, gone.weight
 		delete(t.watched, gone.name)

@@ -70,6 +70,23 @@ func TestTheLargestTenantsAreNamed(t *testing.T) {
 	}
 }
 
+// A tenant with one row in a hundred is found among ten thousand, also where only
+// one is to be named.
+func TestAHundredthIsFound(t *testing.T) {
+	m := newMetrics(idle, config.HTTP{TopTenants: 1})
+	for i := range 100_000 {
+		m.tenants.add(map[string]int64{fmt.Sprintf("small-%d", i%9973): 1})
+		if i%100 == 0 {
+			m.tenants.add(map[string]int64{"large": 1})
+		}
+	}
+	tenantRows(t, m)
+	m.tenants.add(map[string]int64{"large": 1})
+	if rows := tenantRows(t, m); rows["large"] == 0 {
+		t.Errorf("named %v", rows)
+	}
+}
+
 // Tenants that are alike do not take turns, which would make series without
 // end over the days.
 func TestAlikeTenantsDoNotTakeTurns(t *testing.T) {
