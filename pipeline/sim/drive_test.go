@@ -48,7 +48,9 @@ var acts = []act{
 	}},
 	{6, func(w *world) {
 		if w.plan.forges && w.step > w.plan.steps/2 {
-			w.forge(w.anyLine())
+			l := w.anyLine()
+			w.produce(w.producer, l, w.dice.from(3, 12), delivered)
+			w.forge(l)
 		}
 	}},
 	{1.5, func(w *world) {

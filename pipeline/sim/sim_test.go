@@ -3,11 +3,13 @@
 package sim_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ var (
 	seeds   = flag.Int("sim.seeds", 40, "how many seeds to run")
 	first   = flag.Uint64("sim.first", 1, "the first of them")
 	stride  = flag.Uint64("sim.stride", 1, "from one seed to the next")
+	replays = flag.Int("sim.replays", 10, "how many seeds to run twice")
 	showNet = flag.Bool("sim.net", false, "print requests to Kafka too")
 	logOf   = flag.String("sim.log", "", "print what the Kafka client of this process logs")
 	only    = flag.Uint64("sim.seed", 0, "run this seed alone, and print its trace")
@@ -35,27 +38,78 @@ func TestSim(t *testing.T) {
 		}
 		return
 	}
-	start, cpu := time.Now(), cpuTime()
-	total := map[string]int{}
+	sum := summary{Counts: map[string]int{}}
+	for _, k := range kinds {
+		sum.Counts[k] = 0
+	}
+	start := cpuTime()
 	for i := range uint64(*seeds) {
 		s := *first + i**stride
 		fmt.Fprintf(os.Stderr, "begin %d\n", s)
 		o := simulate(t, seed(s))
-		for k, n := range o.counts {
-			total[k] += n
-		}
 		if o.fault != nil {
-			fmt.Println(o.trace)
-			t.Fatalf("seed %d: %v", s, o.fault)
+			fmt.Printf("%s\nfailure %d %s\n", o.trace, s, strings.ReplaceAll(o.fault.Error(), "\n", "; "))
+			t.Fatalf("seed %d: %v\nreplay it with: make sim SEED=%d", s, o.fault, s)
 		}
+		sum.add(o)
 		collect()
 	}
-	for _, k := range kinds {
-		if total[k] == 0 {
-			fmt.Println("never:", k)
+	sum.CPU = cpuTime() - start
+	text, err := json.Marshal(sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("summary %s\n", text)
+}
+
+// A summary is what a process tells of its seeds, to who sums up.
+type summary struct {
+	Seeds, Steps int
+	CPU          time.Duration
+	Counts       map[string]int
+}
+
+func (s *summary) add(o outcome) {
+	s.Seeds++
+	s.Steps += o.plan.steps
+	for k, n := range o.counts {
+		s.Counts[k] += n
+	}
+}
+
+// A seed that is run again gives the same trace to the nanosecond, also the
+// requests to Kafka, whatever ran in between.
+func TestReplay(t *testing.T) {
+	if !exact {
+		t.Skip("Go's own runtime draws where the simulation cannot seed it: make sim runs this")
+	}
+	defer alone()()
+	n := uint64(*replays)
+	before := make([]outcome, n)
+	for i := range n {
+		before[i] = simulate(t, seed(*first+i**stride))
+		collect()
+	}
+	other := 0
+	for i := range n {
+		again := simulate(t, before[i].seed)
+		collect()
+		if again.trace.hash() != before[i].trace.hash() {
+			other++
+			t.Errorf("seed %d gives another trace:\n%s", again.seed, firstDifference(before[i].trace, again.trace))
 		}
 	}
-	fmt.Println(total, time.Since(start), cpuTime()-cpu)
+	fmt.Printf("replayed %d seeds, %d exactly\n", n, int(n)-other)
+}
+
+// firstDifference shows where two traces part.
+func firstDifference(a, b *trace) string {
+	for i := range a.lines {
+		if i >= len(b.lines) || a.lines[i] != b.lines[i] {
+			return fmt.Sprintf("%s\nfirst: %s\nagain: %s", strings.Join(a.lines[max(0, i-5):i], "\n"), a.lines[i], b.lines[min(i, len(b.lines)-1)])
+		}
+	}
+	return "in requests to Kafka alone: -sim.net shows them"
 }
 
 // alone makes the process run one goroutine at a time, and collects no garbage
