@@ -99,7 +99,7 @@ func (s *Ingest) source() []Setting {
 			Value: texts(&s.Topics, "TOPIC", "the name of a Kafka topic", isTopic),
 		},
 		{
-			Name: "topic-pattern", Help: "Topics whose whole name matches are archived as well, also those that are made later. Never the control topic, dlq-topic or Kafka's own.",
+			Name: "topic-pattern", Help: "Topics whose whole name matches are archived as well, also those that are made later; never dlq-topic, ledgerlake.anchors or Kafka's own, and the control topic only as such.",
 			Value: text(&s.TopicPattern, "REGEXP", "a regular expression (RE2), such as audit\\..*", isPattern),
 		},
 		{

@@ -18,6 +18,7 @@ import (
 // them: the process says at once that it is not ready, stops within its time
 // with exit code 0, and all five rows are durable and committed.
 func TestStopLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, kfake.SeedTopics(1, "audit.calls"))
 	a := s.start("--topics", "audit.calls", "--shutdown-timeout", "10s", "--batch.age", "1h")
 	s.until("ready", a.holds(1))
@@ -65,6 +66,7 @@ func metricsOf(a *actor) string {
 // Five records and then silence: they become durable by time alone. The process
 // is ready meanwhile, and after a long silence too.
 func TestQuietTopicsFlush(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, kfake.SeedTopics(1, "audit.calls"))
 	a := s.start("--topics", "audit.calls", "--http.ready-age", "1s")
 	s.until("ready", a.holds(1))
@@ -87,6 +89,7 @@ func TestQuietTopicsFlush(t *testing.T) {
 // unready, and name the partition; it stays alive, drops nothing, and goes on
 // by itself. While a store refuses from the start, ingest does not start at all.
 func TestDenialsDropNothing(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, kfake.SeedTopics(2, "audit.calls"))
 	a := s.start("--topics", "audit.calls", "--http.ready-age", "1s")
 	s.until("ready", a.holds(2))
@@ -116,9 +119,41 @@ func TestDenialsDropNothing(t *testing.T) {
 	}
 }
 
+// A stop while the store refuses everything ends in time and with exit code 0:
+// what is not durable is left to the next owner, who makes rows of it, each
+// once.
+func TestStopLeavesTheRestToTheNext(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, kfake.SeedTopics(1, "audit.calls"))
+	a := s.start("--topics", "audit.calls", "--shutdown-timeout", "2s")
+	s.until("ready", a.holds(1))
+	s.produce("audit.calls", 0, 3)
+	s.until("durable", func() bool { return s.proved() == 3 })
+	s.store.set(func() { s.store.denies = true })
+	s.produce("audit.calls", 0, 4)
+	s.until("something waits", func() bool { return held(a) })
+	began := time.Now()
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("stopped after %v", took)
+	}
+	s.store.set(func() { s.store.denies = false })
+	if rows, at := s.proved(), s.committed("audit.calls", 0); rows != 3 || at != 3 {
+		t.Errorf("%d rows, offset %d committed", rows, at)
+	}
+	b := s.start("--topics", "audit.calls")
+	s.until("durable", func() bool { return s.proved() == 7 })
+	if err := b.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Who stops a process whose store has not answered yet gets a clean end:
 // nothing was read.
 func TestStopBeforeTheBucketAnswers(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, kfake.SeedTopics(1, "audit.calls"))
 	s.store.url = "http://127.0.0.1:1"
 	a := s.start("--topics", "audit.calls")
@@ -138,8 +173,10 @@ func TestStopBeforeTheBucketAnswers(t *testing.T) {
 // all the same, because it compares what a member says it owns, which Kafka does
 // not.)
 func TestStaticMembersKeepTheirPartitions(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"classic", "consumer"} {
 		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
 			s := newStage(t, kfake.SeedTopics(4, "audit.calls"))
 			member := func(id string) *actor {
 				return s.start("--topics", "audit.calls", "--kafka.instance-id", id, "--kafka.group-protocol", protocol)
@@ -179,6 +216,7 @@ func (a *actor) moves() int {
 
 // A member that is one too many has nothing, and is ready.
 func TestSpareMembersAreReady(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, kfake.SeedTopics(1, "audit.calls"))
 	one, two := s.start("--topics", "audit.calls"), s.start("--topics", "audit.calls")
 	s.until("one has it, the other nothing", func() bool {
@@ -196,8 +234,10 @@ func TestSpareMembersAreReady(t *testing.T) {
 // partitions that are added too; never the dead-letter topic, Kafka's own, or
 // what matches in part.
 func TestPatternFindsWhatIsMadeLater(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"classic", "consumer"} {
 		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
 			s := newStage(t, kfake.SeedTopics(1, "audit.calls", "audit.dead", "other.audit.calls", "__audit.internal"))
 			a := s.start("--topic-pattern", `(__)?audit\..*`, "--dlq-topic", "audit.dead", "--kafka.metadata-age", "1s", "--kafka.group-protocol", protocol)
 			s.until("the first is read", a.holds(1))
@@ -230,6 +270,7 @@ func TestPatternFindsWhatIsMadeLater(t *testing.T) {
 // Two processes are told to read the same partition, without a group: both run,
 // the archive is one line, and each record is one row.
 func TestAssignedTwice(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, kfake.SeedTopics(2, "audit.calls"))
 	one, two := s.start("--assign", "audit.calls/1"), s.start("--assign", "audit.calls/1")
 	s.until("both are ready", func() bool { return one.holds(1)() && two.holds(1)() })
@@ -252,6 +293,7 @@ func TestAssignedTwice(t *testing.T) {
 // Kafka and not from living: it says why, a few lines a second, without the
 // secret, and goes on trying.
 func TestNoTokens(t *testing.T) {
+	t.Parallel()
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnauthorized)
