@@ -153,6 +153,9 @@ func (w *world) crash(s step, way way) {
 	r.wantCleanStop()
 	w.wantLine(3)
 	wantKinds(w.t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 9)...)
+	if r.adopted > 0 {
+		w.t.Errorf("%d segments were adopted, and nobody else wrote any", r.adopted)
+	}
 	if got := w.creates("/00000000000000000002.parquet"); got != s.creates[way] {
 		w.t.Errorf("%d creates of segment 2 reached the bucket, want %d", got, s.creates[way])
 	}

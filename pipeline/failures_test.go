@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 )
 
@@ -384,27 +385,131 @@ func (w *world) deleteGroup(group string) {
 	}
 }
 
-// A topic is deleted and created again while a task reads it. Offsets begin at
-// 0 anew, and whoever goes on by offset alone skips the new records or takes
-// them for repeats. Here the partition stops with an alarm; the next start
-// archives the new topic as a line of its own, from its first record.
+// A topic is deleted and created again, and whoever goes on by offset alone
+// skips the new records or takes them for repeats. Here it is another line: the
+// archive of the old one stays, and nothing of the new one is skipped.
+func TestARecreatedTopicIsANewLine(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.produce(0, calls("s", 0, 10)...)
+		r := w.ingest()
+		w.waitSegments(1)
+		r.wantCleanStop()
+		w.recreateTopic()
+		w.produce(0, calls("n", 0, 3)...)
+		r = w.ingest()
+		time.Sleep(5 * time.Second)
+		r.wantCleanStop()
+		wantKinds(t, w.check(0).kinds(), "call", "call", "call")
+		if keys := w.memoryKeys("log/"); len(keys) != 2 {
+			t.Errorf("segments %q, want one of each topic", keys)
+		}
+	})
+}
+
+// The same while a task reads it: the partition stops with an alarm. What was
+// read of the old topic, which nobody will ever read again, still becomes
+// durable; the next start archives the new one from its first record.
 func TestATopicRecreatedUnderARunningTask(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.produce(0, calls("s", 0, 10)...)
 		r := w.tether().ingest(1)
 		w.waitSegments(1)
+		w.bucket.set(func(op, key string) error { time.Sleep(30 * time.Second); return nil }, nil)
+		w.produce(0, calls("s", 10, 3)...) // on its way, or waiting, when the topic goes
+		time.Sleep(200 * time.Millisecond)
+		w.produce(0, calls("s", 13, 3)...)
+		time.Sleep(200 * time.Millisecond)
+		old := w.topicID()
 		w.recreateTopic()
-		w.produce(0, calls("n", 0, 12)...)
-		time.Sleep(2 * time.Minute)
-		if err := r.stop(); !errors.Is(err, pipeline.ErrPartitionStopped) || len(r.stopped) == 0 {
-			t.Errorf("stop: %v, alarms %v", err, r.stopped)
+		w.produce(0, calls("n", 0, 20)...)
+		time.Sleep(5 * time.Minute)
+		w.bucket.set(nil, nil)
+		if err := r.stop(); !errors.Is(err, pipeline.ErrPartitionStopped) || len(r.stopped) != 1 {
+			w.t.Errorf("stop: %v, alarms %v", err, r.stopped)
 		}
 		r = w.tether().ingest(2)
+		w.waitCommitted(0, 20)
+		r.wantCleanStop()
+		wantKinds(w.t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 20)...)
+		wantKinds(w.t, w.ledgerOf(archive.Line{Topic: topic, TopicID: old}).kinds(), slices.Repeat([]string{"call"}, 16)...)
+	})
+}
+
+func (w *world) recreateTopic() {
+	w.t.Helper()
+	admin, ctx, old := kadm.NewClient(w.client), context.Background(), w.topicID()
+	if _, err := admin.DeleteTopics(ctx, topic); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := admin.CreateTopics(ctx, 1, 1, nil, topic); err != nil {
+		w.t.Fatal(err)
+	}
+	w.client.PurgeTopicsFromProducing(topic)
+	time.Sleep(time.Second)
+	if w.topicID() == old {
+		w.t.Fatal("the new topic has the old id")
+	}
+}
+
+// The store refuses a batch, that counts as done, and a later batch carries the
+// offset past it. Here no answer of a store is a verdict on the batch: whatever it says, and for
+// however long, nothing is dropped, no offset passes the batch, and it is
+// written in the end.
+func TestARefusedBatchIsNeverPassed(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"denied": archive.ErrDenied, "no bucket": archive.ErrNotFound, "conflict": archive.ErrConflict, "down": errors.New("503 SlowDown"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 2, func(w *world) {
+				refuse := true
+				w.bucket.set(func(op, key string) error {
+					if refuse && op == "create" && strings.HasSuffix(key, "/00000/00000000000000000001.parquet") {
+						return refusal
+					}
+					return nil
+				}, nil)
+				r := w.ingest(func(s *pipeline.Settings) { s.Batch.Strict = true })
+				time.Sleep(time.Second)
+				w.produce(0, calls("s", 0, 96)...)
+				w.produce(1, calls("z", 0, 96)...)
+				time.Sleep(10 * time.Minute)
+				if got := w.committed("ledgerlake", 0); got != 32 {
+					t.Errorf("committed offset %d while the second batch is refused, want 32", got)
+				}
+				if got := w.committed("ledgerlake", 1); got != 96 {
+					t.Errorf("the other partition is at %d, want 96", got)
+				}
+				refuse = false
+				time.Sleep(time.Minute)
+				r.wantCleanStop()
+				for p := range int32(2) {
+					wantKinds(t, w.check(p).kinds(), slices.Repeat([]string{"call"}, 96)...)
+				}
+			})
+		})
+	}
+}
+
+// A reply is lost, the write is sent again, and the answer is that the key is
+// taken: the task believes that somebody else has it, and stops, or writes the
+// same rows under another name. Here the bytes there are known for our own.
+func TestA412ThatIsOnesOwnLostReply(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		lost := 0
+		w.bucket.set(nil, func(op, key string) error {
+			if op == "create" && strings.HasPrefix(key, "log/") && lost < 2 {
+				lost++
+				return errors.New("connection reset")
+			}
+			return nil
+		})
+		w.produce(0, calls("s", 0, 40)...)
+		r := w.ingest()
 		time.Sleep(5 * time.Second)
 		r.wantCleanStop()
-		wantKinds(w.t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 12)...)
-		if keys := w.memoryKeys("log/"); len(keys) != 2 {
-			t.Errorf("segments %q, want one of each topic", keys)
+		wantKinds(t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 40)...)
+		if lost != 2 || r.adopted != 0 {
+			t.Errorf("%d replies lost, %d segments adopted; want 2 and none", lost, r.adopted)
 		}
 	})
 }

@@ -208,12 +208,16 @@ func (w *world) check(partition int32) *ledger {
 
 func (w *world) ledger(partition int32) *ledger {
 	w.t.Helper()
+	return w.ledgerOf(archive.Line{Topic: topic, TopicID: w.topicID(), Partition: partition})
+}
+
+func (w *world) ledgerOf(l archive.Line) *ledger {
+	w.t.Helper()
 	ctx := context.Background()
 	root, err := archive.OpenRoot(ctx, w.memory)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	l := archive.Line{Topic: topic, TopicID: w.topicID(), Partition: partition}
 	out := &ledger{fates: map[int64]fate{}, state: archive.NewState(root.ArchiveID, l)}
 	for {
 		body, err := w.memory.Get(ctx, archive.SegmentKey(l, out.state.Ordinal))
