@@ -7,6 +7,7 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GOFLAGS_BUILD := -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)"
 FUZZTIME ?= 10s
+MINUTES ?= 5
 
 # The folders of the modules that go.work joins.
 MODULES = $(shell go list -m -f '{{.Dir}}')
@@ -52,6 +53,14 @@ fmt: ## format the code with gofumpt
 .PHONY: it
 it: ## run the tests against Apache Kafka and a separate S3 server
 	it/run.sh
+
+.PHONY: torture
+torture: ## kill, stop, cut and fill real components under load, for MINUTES (5) (docs/torture.md)
+	it/run.sh torture -minutes $(MINUTES)
+
+.PHONY: torture-weed
+torture-weed: ## the same on SeaweedFS, which takes a quarter of an hour of CPU time to build
+	it/run.sh torture -minutes $(MINUTES) -store seaweedfs
 
 .PHONY: demo
 demo: build ## see all of it in half a minute: produce, ingest, verify, flip a byte

@@ -45,7 +45,7 @@ func actNames() []string {
 	for _, a := range acts {
 		names = append(names, a.name)
 	}
-	return names
+	return append(names, last.name)
 }
 
 // pause waits for d, or until ctx is done.
@@ -58,10 +58,10 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// moment waits for a random time of up to two seconds: when it happens is what
-// is tried.
+// moment waits for a random time of up to a second: when it happens is what is
+// tried.
 func (r *round) moment(ctx context.Context) error {
-	return pause(ctx, time.Duration(r.rng.Int64N(int64(2*time.Second))))
+	return pause(ctx, time.Duration(r.rng.Int64N(int64(time.Second))))
 }
 
 // killOne kills a member, and starts another one some time later.

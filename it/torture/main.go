@@ -9,8 +9,8 @@
 //	             witness ──────── what must be there ────────▶ ledger
 //
 // Every [act] is done once, in a random order, and then again in another, until
-// the time is up; what has begun is finished. A [round] is some acts on a topic
-// and an archive of their own. After each act it waits until everything that was in Kafka
+// the time is up. A [round] is some acts on a topic and an archive of their own.
+// After each act it waits until everything that was in Kafka
 // when the act was over is committed, which is the time to recover; runs
 // ledgerlake-verify; and holds each Kafka offset against what the archive says
 // of it. The witness reads Kafka beside ingest, and the ledger reads the
@@ -64,13 +64,14 @@ type settings struct {
 	keep    bool
 }
 
-// short reports whether faults last for seconds instead of a minute and a half.
-func (s *settings) short() bool { return s.minutes <= 4 }
+// short reports whether faults last for seconds instead of a minute and a half:
+// every act in its long form takes some ten minutes.
+func (s *settings) short() bool { return s.minutes < 10 }
 
 func parse(args []string, getenv func(string) string) (*settings, error) {
 	var s settings
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
-	flags.Float64Var(&s.minutes, "minutes", 5, "how long to go on beginning with the acts anew; up to 4, faults are short")
+	flags.Float64Var(&s.minutes, "minutes", 5, "how long to go on after every act was done once; below 10, faults are short")
 	flags.StringVar(&s.store, "store", storeVersity, "the S3 server: "+storeVersity+" or "+storeWeed)
 	flags.IntVar(&s.rate, "rate", 100, "records a second")
 	flags.BoolVar(&s.keep, "keep", false, "keep the folder of a run that went well")
@@ -111,7 +112,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	return err
 }
 
-// torment does all acts again and again, until the time is up.
+// torment does all acts, and then again until the time is up.
 func torment(ctx context.Context, s *settings, dir string, private bool, out *printer, results *results) error {
 	rig, err := newRig(ctx, s, dir, private, out)
 	if err != nil {
@@ -119,16 +120,16 @@ func torment(ctx context.Context, s *settings, dir string, private bool, out *pr
 	}
 	defer rig.close()
 	end := out.begin.Add(time.Duration(s.minutes * float64(time.Minute)))
-	for n := 1; n == 1 || time.Now().Before(end); n++ {
+	over := func() bool { return time.Now().After(end) }
+	for n := 1; n == 1 || !over(); n++ {
 		// What is chosen depends on the seed and n alone.
 		rng := rand.New(rand.NewPCG(s.seed, uint64(n)))
 		order := slices.Clone(acts)
 		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		i := 0
-		for some := range slices.Chunk(order, rig.actsPerRound()) {
-			i++
-			if err := doRound(ctx, rig, fmt.Sprintf("torture-%d-%d", n, i), rng, some, results); err != nil {
-				return err
+		for i := 0; i < len(order) && (n == 1 || !over()); i += actsPerRound {
+			r := &round{rig: rig, name: fmt.Sprintf("torture-%d-%d", n, i/actsPerRound+1), rng: rng}
+			if err := r.run(ctx, order[i:min(i+actsPerRound, len(order))], func() bool { return n > 1 && over() }, results); err != nil {
+				return fmt.Errorf("%s: %w", r.name, err)
 			}
 		}
 	}

@@ -41,27 +41,33 @@ type round struct {
 	doing   string // for people
 }
 
-// doRound makes a topic and an archive, and does some acts.
-func doRound(ctx context.Context, rig *rig, name string, rng *rand.Rand, acts []act, results *results) error {
-	r := &round{rig: rig, name: name, rng: rng}
-	if err := r.begin(ctx); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
+// run makes the topic and the archive, does the acts, and leaves nothing. It
+// does no further act once it is over.
+func (r *round) run(ctx context.Context, acts []act, over func() bool, results *results) error {
 	defer r.end()
-	for i, a := range append(acts[:len(acts):len(acts)], act{lastName, (*round).finish}) {
-		r.doing = fmt.Sprintf("%s %d/%d %s", name, i+1, len(acts)+1, a.name)
-		one, err := r.perform(ctx, a.do)
-		results.add(a.name, one)
-		if err != nil {
-			return fmt.Errorf("%s: %s: %w", name, a.name, err)
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	for i, a := range acts {
+		if over() {
+			break
 		}
+		r.doing = fmt.Sprintf("%s %d/%d %s", r.name, i+1, len(acts), a.name)
+		if err := r.perform(ctx, a, results); err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+	}
+	r.doing = r.name + " " + last.name
+	if err := r.perform(ctx, last, results); err != nil {
+		return fmt.Errorf("%s: %w", last.name, err)
 	}
 	return r.forget(ctx)
 }
 
-// lastName is what the end of a round is called: no fault, but a time to look.
-const lastName = "end of the round"
+// last is the end of a round: no fault, but a time to look.
+var last = act{"end of a round", (*round).finish}
 
+// begin starts all that a round has, and waits until something is archived.
 func (r *round) begin(ctx context.Context) error {
 	if _, err := kadm.NewClient(r.client).CreateTopic(ctx, partitions, 1, nil, r.name); err != nil {
 		return err
@@ -87,7 +93,12 @@ func (r *round) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	for r.load.acked.Load() < int64(r.rate) {
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return r.recovered(ctx)
 }
 
 // join starts one more member of the group.
@@ -103,38 +114,46 @@ func (r *round) url(endpoint string) string {
 
 // end stops what is left of a round.
 func (r *round) end() {
-	r.fleet.kill()
-	if err := r.load.end(); err != nil {
-		r.say("%v", err)
+	if r.fleet != nil {
+		r.fleet.kill()
 	}
-	r.witness.close()
+	if r.load != nil {
+		if err := r.load.end(); err != nil {
+			r.say("%v", err)
+		}
+	}
+	if r.witness != nil {
+		r.witness.close()
+	}
 	r.front.Clear()
 }
 
-// perform does something to the round, waits until it has recovered, and looks
-// at the archive.
-func (r *round) perform(ctx context.Context, do func(*round, context.Context) error) (one result, err error) {
+// perform does something to the round, waits until it has recovered, looks at
+// the archive, and notes what it came to.
+func (r *round) perform(ctx context.Context, a act, results *results) error {
 	stop := r.progress(ctx)
 	defer stop()
 	began := time.Now()
-	if err := do(r, ctx); err != nil {
-		return one, err
+	var one result
+	defer func() { results.add(a.name, one) }()
+	if err := a.do(r, ctx); err != nil {
+		return err
 	}
 	over := time.Now()
-	err = r.recovered(ctx)
+	err := r.recovered(ctx)
 	one.recover = time.Since(over)
 	if err != nil {
-		return one, err
+		return err
 	}
 	if err := r.look(ctx, &one); err != nil {
-		return one, err
+		return err
 	}
-	r.say("%s: took %s, recovered after %s; %s records: %d repeated, %d lost, verify %d (%s)", r.doing, seconds(over.Sub(began)),
-		seconds(one.recover), thousands(one.records()), one.repeats, one.lost, one.verify, seconds(time.Since(over)-one.recover))
+	r.say("%s: took %s, recovered after %s; %s records: %d repeated, %d lost, verify %d", r.doing, seconds(over.Sub(began)),
+		seconds(one.recover), thousands(one.records()), one.repeats, one.lost, one.verify)
 	if !one.right() || one.verify != oracle.Proved {
-		return one, fmt.Errorf("%w: %s", errWrong, strings.Join(r.ledger.faults, "; "))
+		return fmt.Errorf("%w: %s", errWrong, strings.Join(r.ledger.faults, "; "))
 	}
-	return one, nil
+	return nil
 }
 
 // progress says every ten seconds how far it is, until the returned func is called.
