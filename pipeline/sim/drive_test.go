@@ -43,7 +43,7 @@ var acts = []act{
 	}},
 	{5, func(w *world) {
 		if w.plan.deletes && !w.forged() {
-			w.deleteRecords(w.anyLine())
+			one(w.dice, (*world).deleteRecords, (*world).deleteUnder)(w, w.anyLine())
 		}
 	}},
 	{6, func(w *world) {
@@ -295,6 +295,7 @@ func (w *world) finish() {
 	for _, p := range w.procs {
 		w.await(p)
 	}
+	time.Sleep(time.Millisecond) // what was on its way when they ended
 	w.pending.Wait()
 	if w.failed() {
 		return

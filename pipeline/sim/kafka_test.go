@@ -62,7 +62,7 @@ func (w *world) end(commit bool) {
 		return
 	}
 	kind, f, try := "abort", aborted, kgo.TryAbort
-	if commit {
+	if commit || w.plan.compacted { // this broker takes the marker of an abort, and goes on to list it
 		kind, f, try = "commit", delivered, kgo.TryCommit
 	}
 	w.mu.Lock()
@@ -128,6 +128,9 @@ func (w *world) deleteRecords(l *line) {
 		return
 	}
 	to := info.LogStartOffset + 1 + w.dice.Int64N(info.LastStableOffset-info.LogStartOffset)
+	if w.dice.chance(0.5) {
+		to = info.LastStableOffset
+	}
 	w.mu.Lock()
 	l.start = to
 	w.counts["kafka-deletes"]++
@@ -136,6 +139,17 @@ func (w *world) deleteRecords(l *line) {
 	if err := w.kafka.DeleteRecords(topic, l.Partition, to); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// deleteUnder lets Kafka delete what a process is just about to read.
+func (w *world) deleteUnder(l *line) {
+	w.end(true)
+	w.withOne(func(p *process) { p.freeze(w.dice.between(time.Second, session/2), "while Kafka deletes") })
+	for range 2 { // the first is sent to a fetch that waits
+		w.produce(w.producer, l, w.dice.from(1, 5), delivered)
+		time.Sleep(w.dice.between(10*time.Millisecond, 200*time.Millisecond))
+	}
+	w.deleteRecords(l)
 }
 
 // recreate deletes the topic and makes it again.
@@ -175,6 +189,7 @@ func (w *world) meddle(group string) {
 		_, err = admin.DeleteGroup(ctx, group)
 	default:
 		var o kadm.Offsets
+		w.mu.Lock()
 		for _, l := range w.current() {
 			at := l.end()
 			if kind == "back" {
@@ -182,6 +197,7 @@ func (w *world) meddle(group string) {
 			}
 			o.AddOffset(topic, l.Partition, at, -1)
 		}
+		w.mu.Unlock()
 		err = admin.CommitAllOffsets(ctx, group, o)
 	}
 	w.mu.Lock()

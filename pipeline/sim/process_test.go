@@ -300,12 +300,15 @@ func (p *process) spring(at point) {
 // await is an await point: it takes some time, and the process may die or
 // freeze there.
 func (p *process) await(ctx context.Context, at point) error {
-	return p.awaitFor(ctx, at, p.latency(at))
+	d, _ := p.latency(at)
+	return p.awaitFor(ctx, at, d)
 }
 
-func (p *process) latency(at point) time.Duration {
-	n := p.attempt(at)
-	return between(p.w.seed.at(p.name, at.op, at.key, n), 50*time.Microsecond, p.w.slowest(at.op))
+// latency returns how long a point takes, and the how-manieth of its key it is.
+func (p *process) latency(at point) (d time.Duration, n int) {
+	n = p.attempt(at)
+	d = between(p.w.seed.at(p.name, at.op, at.key, n), 50*time.Microsecond, p.w.slowest(at.op))
+	return d, n
 }
 
 func (p *process) attempt(at point) int {

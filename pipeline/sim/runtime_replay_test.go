@@ -26,5 +26,6 @@ var randPoolAt int
 func seedRuntime(seed uint64) {
 	simState = seed
 	randPoolAt = 4 << 10
-	rand.Seed(int64(seed)) //nolint:staticcheck // the broker draws from the global source
+	//lint:ignore SA1019 the broker draws from the global source
+	rand.Seed(int64(seed))
 }

@@ -33,8 +33,7 @@ func (s *store) Create(ctx context.Context, key string, body []byte) (time.Time,
 	}
 	defer leave()
 	at := point{"create", key}
-	d := p.latency(at)
-	n := p.attempts["create "+key]
+	d, n := p.latency(at)
 	draw := w.seed.at(p.name, "create-fault", key, n)
 	fault := w.bucketFault(p, "create", draw)
 	p.say("create %s (%d bytes)%s", short(key), len(body), fault.label())
@@ -142,8 +141,8 @@ func (s *store) List(ctx context.Context, prefix, after string) iter.Seq2[archiv
 func (s *store) read(ctx context.Context, op, key string) (bucketFault, error) {
 	p := s.p
 	at := point{op, key}
-	d := p.latency(at)
-	draw := p.w.seed.at(p.name, op+"-fault", key, p.attempts[op+" "+key])
+	d, n := p.latency(at)
+	draw := p.w.seed.at(p.name, op+"-fault", key, n)
 	fault := p.w.bucketFault(p, op, draw)
 	p.say("%s %s%s", op, short(key), fault.label())
 	if err := p.awaitFor(ctx, at, d); err != nil {

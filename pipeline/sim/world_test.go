@@ -159,6 +159,7 @@ func (w *world) close() {
 			w.stuck(p)
 		}
 	}
+	time.Sleep(time.Millisecond)
 	w.pending.Wait()
 	w.producer.Close()
 	if w.transactional != nil {
