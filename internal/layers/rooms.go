@@ -86,6 +86,12 @@ var Rooms = []Room{
 		TestImports: []string{"proof", "archive/archivetest", "internal/workload"},
 	},
 	{
+		// The engine in a simulated world, and the command that builds and runs it.
+		Folder: "pipeline/sim", TestOnly: true,
+		TestImports: []string{"audit", "chain", "archive", "archive/archivetest", "proof", "pipeline"},
+		TestDrivers: slices.Concat(kafka, []string{kfake, parquetGo}),
+	},
+	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
 		Imports: []string{"s3sink", "pipeline"}, // whose settings it fills
 		Drivers: []string{"github.com/knadh/koanf", pflag, "go.yaml.in/yaml/v3"},
