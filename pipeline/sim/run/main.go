@@ -7,7 +7,8 @@
 //	go run ./pipeline/sim/run -variants
 //
 // Nothing of Go's own tree or of the repository is changed: what differs is
-// given to go build as an overlay, from files below bin/sim.
+// given to go build as an overlay, from files below bin/_sim, which
+// the go tool passes over.
 package main
 
 import (
@@ -75,7 +76,7 @@ func newSim(_ context.Context, procs int) (*sim, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sim{repo: repo, folder: filepath.Join(repo, "bin", "sim"), procs: procs}
+	s := &sim{repo: repo, folder: filepath.Join(repo, "bin", "_sim"), procs: procs}
 	plain, err := newOverlay(repo, s.folder)
 	if err != nil {
 		return nil, err
