@@ -22,6 +22,7 @@ type starting struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when it has started, or never will
 	late   bool          // nobody waits for it any more; guarded by the consumer's mu
+	since  time.Time
 }
 
 // assign starts partitions that the group has given to this process, and tells
@@ -41,6 +42,7 @@ func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.
 			starts[at] = c.begin(at, vouched[at])
 		}
 	}
+	c.joined.Store(true)
 	patience := time.NewTimer(startPatience)
 	defer patience.Stop()
 	out := map[string]map[int32]kgo.Offset{}
@@ -70,8 +72,8 @@ func (c *consumer) read(ctx context.Context, at place) {
 		return // ctx is done
 	}
 	c.assigned.Add(1)
-	c.joined.Store(true)
 	s := c.begin(at, vouched[at])
+	c.joined.Store(true)
 	select {
 	case <-s.done:
 	case <-ctx.Done():
@@ -86,7 +88,7 @@ func (c *consumer) read(ctx context.Context, at place) {
 // begin lets a partition start. Where it cannot, the alarm is raised.
 func (c *consumer) begin(at place, vouched string) *starting {
 	ctx, cancel := context.WithCancel(c.life)
-	s := &starting{cancel: cancel, done: make(chan struct{})}
+	s := &starting{cancel: cancel, done: make(chan struct{}), since: c.Now()}
 	c.mu.Lock()
 	if old := c.starts[at]; old != nil {
 		old.cancel()
@@ -180,7 +182,7 @@ func (c *consumer) launch(at place, s *starting, p *partition) {
 		open:  func() { c.client.ResumeFetchPartitions(map[string][]int32{at.topic: {at.number}}) },
 	}
 	r := &running{partition: p, started: s, delivered: p.fetchFrom}
-	r.end.Store(-1)
+	r.end.Store(p.endAtStart)
 	c.mu.Lock()
 	if c.starts[at] != s { // taken away meanwhile
 		c.mu.Unlock()

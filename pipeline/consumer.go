@@ -67,7 +67,7 @@ type running struct {
 	*partition
 	started   *starting
 	delivered int64        // the offset after the last one delivered; owned by poll
-	end       atomic.Int64 // of Kafka, as of the last fetch; -1 before
+	end       atomic.Int64 // of Kafka, as of the last fetch
 	committed position     // guarded by commits
 }
 
@@ -131,7 +131,7 @@ func (c *consumer) membership() []kgo.Opt {
 		kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(),
 		kgo.AdjustFetchOffsetsFn(c.assign),
-		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { c.joined.Store(true) }),
+		kgo.OnPartitionsAssigned(c.given),
 		kgo.OnPartitionsRevoked(c.revoke),
 		kgo.OnPartitionsLost(c.lose),
 	}
@@ -151,6 +151,14 @@ func (c *consumer) membership() []kgo.Opt {
 		not = append(not, wholeName(regexp.QuoteMeta(c.DLQTopic)))
 	}
 	return append(opts, kgo.ConsumeRegex(), kgo.ConsumeTopics(patterns...), kgo.ConsumeExcludeTopics(not...))
+}
+
+// given notes that the group has answered. Where it has given partitions, assign
+// follows, and notes that when they are known.
+func (c *consumer) given(_ context.Context, _ *kgo.Client, added map[string][]int32) {
+	if len(added) == 0 {
+		c.joined.Store(true)
+	}
 }
 
 // wholeName returns a pattern that matches where p matches all of a name.

@@ -55,6 +55,7 @@ type partition struct {
 	// For [Ingest.Status]:
 	begins       int64 // the first offset that was not durable at the start
 	epochAtStart int32 // of the record before it
+	endAtStart   int64 // of Kafka
 	pending      atomic.Pointer[time.Time]
 	committedAt  atomic.Pointer[time.Time]
 }
@@ -410,11 +411,11 @@ func (p *partition) land(l landing) error {
 	return p.goOn(f)
 }
 
-// settle takes a durable segment into the state. A crash before the offset
+// settle takes a durable segment into the state, which nobody else reads now: the
+// commit that did has landed. A crash before the offset
 // commit costs nothing: the bucket says where the line ends.
 func (p *partition) settle(f *flight, l landing) {
 	b := f.built
-	p.state = p.state.Clone()
 	p.state.Advance(b.segment, l.sum, b.archivedAt)
 	for _, r := range b.remember {
 		p.window.add(r.coord, r.entry, p.shared.windowLimit())
@@ -450,7 +451,6 @@ func (p *partition) report(f *flight, l landing) {
 
 // adopt takes somebody else's segment into the state. It was compared.
 func (p *partition) adopt(o *archive.SegmentObject) {
-	p.state = p.state.Clone()
 	p.shared.take(p.state, p.window, o)
 	p.durable.Store(positionOf(p.state))
 	now := p.shared.Now()

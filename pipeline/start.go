@@ -49,6 +49,7 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 		return nil, err
 	}
 	p := newPartition(c.life, c.shared, c, st, w)
+	p.endAtStart = b.end
 	if b.start > st.NextOffset {
 		p.mail.push(mail{lostTo: b.start})
 		p.fetchFrom = b.start

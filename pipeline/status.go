@@ -22,6 +22,7 @@ type PartitionStatus struct {
 	End        int64     // of Kafka as of the last fetch, -1 if unknown
 	Pending    time.Time // since when something that was read is not durable; zero: there is nothing
 	LastCommit time.Time // when a segment last became durable; zero: not yet
+	Starting   bool      // it is still being found out where it goes on, since Pending
 	Stopped    error     // why it has stopped; nil where it runs
 }
 
@@ -39,8 +40,14 @@ func (in *Ingest) Status() Status {
 		s.Stopped = c.faults[at].err
 		st.Partitions = append(st.Partitions, s)
 	}
-	for at, f := range c.faults {
+	for at, s := range c.starts {
 		if c.parts[at] == nil {
+			l := archive.Line{Topic: at.topic, Partition: at.number}
+			st.Partitions = append(st.Partitions, PartitionStatus{Line: l, NextOffset: -1, End: -1, Pending: s.since, Starting: true})
+		}
+	}
+	for at, f := range c.faults {
+		if c.parts[at] == nil && c.starts[at] == nil {
 			st.Partitions = append(st.Partitions, PartitionStatus{Line: f.line, NextOffset: -1, End: -1, Stopped: f.err})
 		}
 	}
