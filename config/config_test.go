@@ -318,8 +318,8 @@ func TestSecretsAreRenewed(t *testing.T) {
 		t.Errorf("keys %q %q %q, error %v", o.AccessKey, o.SecretKey, o.SessionToken, err)
 	}
 	fill("")
-	if _, err := s.Kafka.SASL.Password.Renewed(); err == nil {
-		t.Error("an empty file holds a password")
+	if _, err := s.Kafka.SASL.Password.Renewed(); err == nil || !strings.HasPrefix(err.Error(), password+": want a file") {
+		t.Errorf("an empty file: %v", err)
 	}
 	if err := s.S3.Renew(&o); err == nil || o.AccessKey != "new" {
 		t.Errorf("key %q, error %v", o.AccessKey, err)

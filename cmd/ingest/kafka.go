@@ -47,8 +47,8 @@ func connection(ctx context.Context, s *config.Ingest, origins config.Origins, w
 const heartbeat = 3 * time.Second
 
 // membership returns what kind of member of its group this process is; nothing
-// where it joins none.
-func membership(s *config.Ingest) []kgo.Opt {
+// where it joins none. kafka is how to connect.
+func membership(s *config.Ingest, kafka []kgo.Opt) []kgo.Opt {
 	if len(s.Assign) > 0 {
 		return nil
 	}
@@ -59,6 +59,9 @@ func membership(s *config.Ingest) []kgo.Opt {
 	}
 	if k.GroupProtocol == config.GroupConsumer {
 		opts = append(opts, kgo.ServerSideBalancer())
+		if k.InstanceID != "" {
+			opts = append(opts, kgo.WithHooks(&staticLeave{s.Group, k.InstanceID, kafka}))
+		}
 	}
 	return opts
 }

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Five records, and SIGTERM before a store that takes two seconds has any of
@@ -178,6 +180,7 @@ func TestStaticMembersKeepTheirPartitions(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, kfake.SeedTopics(4, "audit.calls"))
+			s.leaveByInstance()
 			member := func(id string) *actor {
 				return s.start("--topics", "audit.calls", "--kafka.instance-id", id, "--kafka.group-protocol", protocol)
 			}
@@ -206,6 +209,21 @@ func TestStaticMembersKeepTheirPartitions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// leaveByInstance has the broker refuse as Kafka does who leaves as a static
+// member and does not say which.
+func (s *stage) leaveByInstance() {
+	s.cluster.ControlKey(int16(kmsg.ConsumerGroupHeartbeat), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		s.cluster.KeepControl()
+		request := r.(*kmsg.ConsumerGroupHeartbeatRequest)
+		if request.MemberEpoch != staticallyAway || request.InstanceID != nil {
+			return nil, nil, false
+		}
+		response := r.ResponseKind().(*kmsg.ConsumerGroupHeartbeatResponse)
+		response.ErrorCode = kerr.InvalidRequest.Code
+		return response, nil, true
+	})
 }
 
 // moves returns how often a partition was given to an ingest or taken from it.

@@ -117,7 +117,7 @@ func openBucket(ctx context.Context, s *config.Ingest) (*s3sink.Bucket, error) {
 
 func (p *process) pipelineSettings() pipeline.Settings {
 	s := p.settings
-	client := slices.Concat(p.kafka, membership(s), []kgo.Opt{kgo.WithLogger(clientLog{p.often.Sugar()})})
+	client := slices.Concat(p.kafka, membership(s, p.kafka), []kgo.Opt{kgo.WithLogger(clientLog{p.often.Sugar()})})
 	return pipeline.Settings{
 		Archive:         p.bucket,
 		Client:          client,
