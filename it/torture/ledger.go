@@ -202,6 +202,12 @@ func (l *ledger) take(a oracle.Archive, c *counts) error {
 		return err
 	}
 	l.takeSegments(segments, c)
+	l.takeRows(rows, c)
+	return nil
+}
+
+// takeRows takes in rows: partition, offset, kind, coordinates or nil.
+func (l *ledger) takeRows(rows [][]any, c *counts) {
 	for _, row := range rows {
 		f := aRow
 		if row[2] == "rejected" {
@@ -213,7 +219,6 @@ func (l *ledger) take(a oracle.Archive, c *counts) error {
 			l.once(coord, fmt.Sprintf("%d/%d", p, offset), c)
 		}
 	}
-	return nil
 }
 
 // takeSegments takes in what the metadata of segments says: the ranges, and
