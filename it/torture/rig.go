@@ -60,10 +60,13 @@ func newRig(ctx context.Context, s *settings, dir string, private bool, out *pri
 	if r.client, err = kgo.NewClient(kgo.SeedBrokers(r.kafka.Addr), kgo.MetadataMinAge(100*time.Millisecond)); err != nil {
 		return nil, err
 	}
-	if private {
+	if private && s.store == storeVersity {
 		if r.disk, err = mountDisk(filepath.Join(dir, "store")); err != nil {
-			out.say("no disk of its own for the store (%v): a full one is played by the proxy", err)
+			out.say("no disk of its own for the store: %v", err)
 		}
+	}
+	if r.disk == nil {
+		out.say("a full disk is played by the proxy")
 	}
 	if err := r.startStore(ctx, s.store); err != nil {
 		return nil, err
