@@ -318,11 +318,7 @@ func (l *tether) ingest(seed byte, mutate ...func(*pipeline.Settings)) *run {
 		s.Archive, s.Rand = l, newSeeded(seed)
 		s.Client = append(s.Client, kgo.Dialer(l.dial))
 	}}, mutate...)...)
-	l.w.t.Cleanup(func() {
-		l.cut()
-		r.cancel()
-		time.Sleep(time.Minute) // longer than a stop may take
-	})
+	l.w.t.Cleanup(l.cut)
 	return r
 }
 

@@ -114,6 +114,10 @@ func (w *world) ingest(mutate ...func(*pipeline.Settings)) *run {
 	for _, m := range mutate {
 		m(&s)
 	}
+	w.t.Cleanup(func() { // where a test fails before it stops it
+		cancel()
+		time.Sleep(3 * time.Hour) // in which everything that was on its way has ended
+	})
 	r.Ingest = pipeline.New(s, r.events())
 	go func() { r.done <- r.Run(ctx) }()
 	return r
