@@ -7,6 +7,7 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GOFLAGS_BUILD := -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)"
 FUZZTIME ?= 10s
+SEEDS ?= 300
 MINUTES ?= 5
 
 # The folders of the modules that go.work joins.
@@ -50,6 +51,14 @@ lint: ## run staticcheck (staticcheck.conf) and see that gofumpt would change no
 fmt: ## format the code with gofumpt
 	@$(call TOOL,gofumpt) -w $$(git ls-files '*.go')
 
+.PHONY: sim
+sim: ## run the engine in SEEDS (300) simulated worlds, or SEED alone with its trace (docs/simulation.md)
+	@go run ./pipeline/sim/run $(if $(SEED),-seed $(SEED),-seeds $(SEEDS))
+
+.PHONY: sim-variants
+sim-variants: ## require that broken variants of the engine are caught by the simulation
+	@go run ./pipeline/sim/run -variants
+
 .PHONY: it
 it: ## run the tests against Apache Kafka and a separate S3 server
 	it/run.sh
@@ -76,10 +85,13 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 	tools/fuzz.sh $(FUZZTIME)
 
 .PHONY: nightly
-nightly: ## run what takes long: the race detector, fuzzing for 5 minutes a target, the long forms of it
+nightly: ## run what takes long: the race detector, fuzzing for 5 minutes a target, 20,000 simulated worlds, the long forms of it, an hour of torture
 	go test -race ./...
 	tools/fuzz.sh 5m
+	go run ./pipeline/sim/run -seeds 20000
+	go run ./pipeline/sim/run -variants
 	IT_LONG=1 it/run.sh
+	it/run.sh torture -minutes 60
 
 .PHONY: generate
 generate: ## write the golden files and generated docs anew

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -34,6 +35,12 @@ type conn struct {
 func (p *process) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if err := p.await(ctx, point{op: "dial", key: address}); err != nil {
 		return nil, err
+	}
+	p.w.mu.Lock()
+	away := p.w.kafkaIsAway(p)
+	p.w.mu.Unlock()
+	if away {
+		return nil, errors.New("connection refused")
 	}
 	inner, err := p.w.net.DialContext(ctx, network, address)
 	if err != nil {
@@ -87,7 +94,7 @@ func (c *conn) send() {
 				return // dead
 			}
 			switch fault {
-			case "conn-dropped":
+			case "conn-dropped", "kafka-away":
 				c.sever()
 				return
 			case "reply-lost", "commit-reply-lost":

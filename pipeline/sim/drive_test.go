@@ -35,6 +35,7 @@ var acts = []act{
 	{3, func(w *world) {
 		w.withOne(func(p *process) { w.count("conns-dropped"); w.say(p.name, "loses its connections"); p.dropConns() })
 	}},
+	{3, (*world).loseKafka},
 	{3, (*world).meddleWithAll},
 	{6, func(w *world) {
 		if w.plan.compacted && !w.forged() {
@@ -179,6 +180,20 @@ func (w *world) changeWeather() {
 	w.weather = n
 }
 
+// loseKafka takes Kafka away, from one process or from all.
+func (w *world) loseKafka() {
+	n := weather{kind: "kafka-away"}
+	d := w.dice.between(time.Second, grace)
+	if alive := w.alive(); len(alive) > 0 && w.dice.chance(0.6) {
+		n.of = alive[w.dice.IntN(len(alive))].name
+	}
+	w.say("", "Kafka is away for %v, for %q", d, n.of)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.until = time.Now().Add(d)
+	w.away = n
+}
+
 // meddleWithAll ends all processes, waits until the group has forgotten them,
 // and moves its offsets.
 func (w *world) meddleWithAll() {
@@ -250,6 +265,13 @@ func (p *process) ended() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.endedAt
+}
+
+// has reports whether the process has started with a line.
+func (p *process) has(l *line) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.started[l.Line]
 }
 
 // refuses reports whether the process has stopped a line because its newest
@@ -372,18 +394,11 @@ func (w *world) drain(last *process) {
 }
 
 func (w *world) drained(last *process) bool {
-	if s := last.ingest.Status(); !s.Joined || len(s.Partitions) < int(w.plan.partitions) {
-		return false
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, l := range w.current() {
-		switch {
-		case l.forged >= 0:
-			if !last.refuses(l) {
-				return false
-			}
-		case l.end() > max(l.start, l.state.NextOffset):
+		w.mu.Lock()
+		forged, due := l.forged >= 0, l.end() > max(l.start, l.state.NextOffset)
+		w.mu.Unlock()
+		if forged && !last.refuses(l) || !forged && (due || !last.has(l)) {
 			return false
 		}
 	}

@@ -26,7 +26,7 @@ var kinds = []string{
 	"write-after-giving-up", "late-write-landed",
 	"get:500", "get:503", "get:denied", "get:truncated", "get:flipped", "get-tail:500", "get-tail:truncated", "get-tail:flipped",
 	"list:500", "list:503", "list:list-broken", "slow",
-	"conn-dropped", "reply-lost", "commit-reply-lost", "conns-dropped",
+	"conn-dropped", "kafka-away", "reply-lost", "commit-reply-lost", "conns-dropped",
 	"crash:create", "crash:created", "crash:get", "crash:get-tail", "crash:list", "crash:send", "crash:now",
 	"freeze:create", "freeze:created", "freeze:send", "freeze:now", "freeze-beyond-grace",
 	"start", "clean-stop", "takeover", "adopted", "retry", "partition-stopped", "segment", "offset-commit",
@@ -91,6 +91,11 @@ func (w *world) weatherOf(p *process) string {
 	return w.weather.kind
 }
 
+// kafkaIsAway reports whether a process cannot reach Kafka now.
+func (w *world) kafkaIsAway(p *process) bool {
+	return !w.calm && time.Now().Before(w.away.until) && (w.away.of == "" || w.away.of == p.name)
+}
+
 // slowest returns how long an operation takes at most now.
 func (w *world) slowest(op string) time.Duration {
 	d := 20 * time.Millisecond
@@ -116,6 +121,8 @@ func (w *world) requestFault(p *process, key int16, draw uint64) string {
 	kind := ""
 	switch {
 	case w.calm:
+	case w.kafkaIsAway(p):
+		kind = "kafka-away"
 	case key == int16(kmsg.OffsetCommit) && chance(draw, 2*w.plan.flaky):
 		kind = "commit-reply-lost"
 	case chance(draw, w.plan.flaky/20):

@@ -42,6 +42,7 @@ type process struct {
 	attempts map[string]int
 	writing  map[string]context.Context // segments of a line that are on their way
 	stopped  map[archive.Line]error
+	started  map[archive.Line]bool
 	endedAt  time.Time // dead or ended since
 }
 
@@ -63,6 +64,7 @@ func (w *world) startProcess(mutate ...func(*pipeline.Settings)) *process {
 	p := &process{
 		w: w, n: n, name: fmt.Sprintf("p%d", n), done: make(chan struct{}),
 		attempts: map[string]int{}, writing: map[string]context.Context{}, stopped: map[archive.Line]error{},
+		started: map[archive.Line]bool{},
 	}
 	group, opts := w.plan.member(n)
 	plug, unplug := context.WithCancel(context.Background())
@@ -154,7 +156,10 @@ func (p *process) events() pipeline.Events {
 	say := p.say
 	return pipeline.Events{
 		Assigned: func(l archive.Line, offset, ordinal int64) {
-			p.w.assigned(p, l)
+			p.w.assigned(l)
+			p.mu.Lock()
+			p.started[l] = true
+			p.mu.Unlock()
 			say("has %s from offset %d, ordinal %d", p.w.name(l), offset, ordinal)
 		},
 		Comparing: func(l archive.Line, ordinal int64) {

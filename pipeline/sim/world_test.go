@@ -50,6 +50,7 @@ type world struct {
 	fault   error
 	lines   []*line
 	weather weather
+	away    weather         // of Kafka
 	calm    bool            // no more faults
 	writer  *archive.Writer // what honest segments say of their writer
 	counts  map[string]int
@@ -266,8 +267,8 @@ func (w *world) name(l archive.Line) string {
 	return fmt.Sprintf("%s/%d", l.TopicID[:4], l.Partition)
 }
 
-// assigned hears that a process has a line.
-func (w *world) assigned(p *process, at archive.Line) {
+// assigned hears that some process has a line.
+func (w *world) assigned(at archive.Line) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if l := w.lineLocked(at.TopicID, at.Partition); l != nil && l.state.Ordinal > 0 {
@@ -299,14 +300,15 @@ func (w *world) seeCommit(req kmsg.Request) (kmsg.Response, error, bool) {
 }
 
 // mayCommit requires that what is committed is durable. A commit that names no
-// topic id may be meant for one of the same name that is gone.
+// topic id, or one that was looked up by the name, may be meant for a topic of
+// the same name that is gone.
 func (w *world) mayCommit(group, topicID string, p *kmsg.OffsetCommitRequestTopicPartition) error {
 	if strings.HasSuffix(group, ".vouchers") {
 		return w.mayVouch(p)
 	}
 	durable := int64(-1)
 	for _, l := range w.lines {
-		if l.Partition == p.Partition && (l.TopicID == topicID || topicID == noTopicID) {
+		if l.Partition == p.Partition && (l.TopicID == topicID || topicID == noTopicID || w.plan.group == "assign") {
 			durable = max(durable, l.state.NextOffset)
 		}
 	}

@@ -102,7 +102,7 @@ func (s *sim) build(ctx context.Context, o *overlay, name string) (binary string
 
 // one runs one seed, and prints its trace.
 func (s *sim) one(ctx context.Context, stdout io.Writer, binary string, seed uint64, net bool) error {
-	cmd := command(ctx, binary, fmt.Sprintf("-sim.seed=%d", seed), fmt.Sprintf("-sim.net=%t", net))
+	cmd := command(ctx, binary, "^TestSim$", fmt.Sprintf("-sim.seed=%d", seed), fmt.Sprintf("-sim.net=%t", net))
 	cmd.Stdout, cmd.Stderr = stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("seed %d fails", seed)
@@ -110,8 +110,18 @@ func (s *sim) one(ctx context.Context, stdout io.Writer, binary string, seed uin
 	return nil
 }
 
+// twice runs some seeds two times, and requires equal traces.
+func (s *sim) twice(ctx context.Context, stdout io.Writer, binary string, first uint64) error {
+	cmd := command(ctx, binary, "^TestReplay$", fmt.Sprintf("-sim.first=%d", first))
+	cmd.Stdout, cmd.Stderr = stdout, os.Stderr
+	return cmd.Run()
+}
+
 // many runs seeds, and prints what happened to them.
 func (s *sim) many(ctx context.Context, stdout io.Writer, binary string, first, seeds uint64) error {
+	if err := s.twice(ctx, stdout, binary, first); err != nil {
+		return err
+	}
 	total, err := s.runAll(ctx, binary, first, seeds)
 	if err != nil {
 		var failed *failure

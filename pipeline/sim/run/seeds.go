@@ -41,8 +41,8 @@ type failure struct {
 func (f *failure) Error() string { return fmt.Sprintf("seed %d: %s", f.seed, f.why) }
 
 // command returns a run of the simulation's binary.
-func command(ctx context.Context, binary string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, binary, append([]string{"-test.run=^TestSim$", "-test.timeout=0"}, args...)...)
+func command(ctx context.Context, binary, test string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, binary, append([]string{"-test.run=" + test, "-test.timeout=0"}, args...)...)
 	cmd.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1", "GOMEMLIMIT=off", "GOGC=off")
 	return cmd
 }
@@ -89,7 +89,7 @@ func lower(a, b error) bool {
 func runShare(ctx context.Context, binary string, first, stride, seeds uint64) (*summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := command(ctx, binary, fmt.Sprintf("-sim.first=%d", first), fmt.Sprintf("-sim.stride=%d", stride), fmt.Sprintf("-sim.seeds=%d", seeds))
+	cmd := command(ctx, binary, "^TestSim$", fmt.Sprintf("-sim.first=%d", first), fmt.Sprintf("-sim.stride=%d", stride), fmt.Sprintf("-sim.seeds=%d", seeds))
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
 	stderr, err := cmd.StderrPipe()
