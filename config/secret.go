@@ -35,7 +35,11 @@ func (s Secret) Renewed() (string, error) {
 	if s.path == "" {
 		return s.text, nil
 	}
-	return readSecretFile(s.path)
+	text, err := readSecretFile(s.path)
+	if errors.Is(err, errNoSecret) {
+		err = fmt.Errorf("%s: %w", s.path, err)
+	}
+	return text, err
 }
 
 // Format writes the placeholder, whatever the verb.

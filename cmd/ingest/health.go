@@ -77,7 +77,8 @@ func (h *health) ready(now time.Time) readiness {
 }
 
 // late says why a partition is not as it should be, "" if it is: idle, or with a
-// commit that is young enough, or with something to do since a moment ago.
+// commit that is young enough, or with something to do (or to start from) since
+// a moment ago.
 func (h *health) late(p *pipeline.PartitionStatus, now time.Time) string {
 	waits := now.Sub(p.Pending)
 	switch {
@@ -85,6 +86,8 @@ func (h *health) late(p *pipeline.PartitionStatus, now time.Time) string {
 		return "stopped: " + p.Stopped.Error()
 	case p.Pending.IsZero(), waits <= h.readyAge:
 		return ""
+	case p.Starting:
+		return "not started after " + waits.Round(time.Second).String() + ": the bucket or Kafka has not said where it goes on"
 	case p.LastCommit.IsZero():
 		return "nothing durable yet, and something has been waiting for " + waits.Round(time.Second).String()
 	case now.Sub(p.LastCommit) <= h.readyAge:

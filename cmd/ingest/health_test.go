@@ -33,6 +33,8 @@ func TestLate(t *testing.T) {
 		{"just begun", pipeline.PartitionStatus{Pending: ago(time.Minute)}, ""},
 		{"never durable", pipeline.PartitionStatus{Pending: ago(61 * time.Second)}, "nothing durable yet, and something has been waiting for 1m1s"},
 		{"no longer durable", pipeline.PartitionStatus{LastCommit: ago(2 * time.Minute), Pending: ago(90 * time.Second)}, "nothing durable for 2m0s, and something is waiting"},
+		{"starts", pipeline.PartitionStatus{Starting: true, Pending: ago(time.Minute)}, ""},
+		{"does not start", pipeline.PartitionStatus{Starting: true, Pending: ago(90 * time.Second)}, "not started after 1m30s: the bucket or Kafka has not said where it goes on"},
 		{"stopped", pipeline.PartitionStatus{LastCommit: ago(time.Second), Stopped: errors.New("segment 3: forged")}, "stopped: segment 3: forged"},
 	} {
 		h := health{readyAge: time.Minute}

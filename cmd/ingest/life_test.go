@@ -285,6 +285,28 @@ func TestPatternFindsWhatIsMadeLater(t *testing.T) {
 	}
 }
 
+// A partition that cannot begin, because the store does not say where it goes
+// on, makes the process unready after a while, and ready again when it does.
+func TestSlowStartIsNotReady(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, kfake.SeedTopics(1, "audit.calls"))
+	a := s.start("--topic-pattern", `audit\..*`, "--kafka.metadata-age", "1s", "--http.ready-age", "1s")
+	s.until("ready", a.holds(1))
+	s.store.set(func() { s.store.denies = true })
+	if err := s.cluster.CreateTopic("audit.traces", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.until("not ready", func() bool { return !a.ready().Ready })
+	if r := a.ready(); len(r.NotReady) != 1 || r.NotReady[0].Topic != "audit.traces" || !strings.HasPrefix(r.NotReady[0].Why, "not started") {
+		t.Errorf("%+v", r)
+	}
+	s.store.set(func() { s.store.denies = false })
+	s.until("ready", a.holds(2))
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Two processes are told to read the same partition, without a group: both run,
 // the archive is one line, and each record is one row.
 func TestAssignedTwice(t *testing.T) {

@@ -188,12 +188,13 @@ func TestStanding(t *testing.T) {
 		{Line: l(2), NextOffset: 10, End: -1, Pending: time.Now().Add(-3 * time.Second)},
 		{Line: l(3), NextOffset: -1, End: -1, Pending: time.Now().Add(-time.Hour), Stopped: errors.New("forged")},
 		{Line: archive.Line{Topic: "other"}, NextOffset: 0, End: 2},
+		{Line: l(4), NextOffset: -1, End: -1, Pending: time.Now(), Starting: true},
 	}}
 	status := func() pipeline.Status { return st }
 	for by, want := range map[string]map[string]string{
 		config.LagByPartition: {
 			`lag_offsets{partition="0",topic="audit.calls"}`: "5", `lag_offsets{partition="1",topic="audit.calls"}`: "0", `lag_offsets{partition="0",topic="other"}`: "2",
-			`partitions{state="running"}`: "4", `partitions{state="stopped"}`: "1", "held_bytes": "5", "held_bytes_limit": "10",
+			`partitions{state="running"}`: "4", `partitions{state="stopped"}`: "1", `partitions{state="starting"}`: "1", "held_bytes": "5", "held_bytes_limit": "10",
 		},
 		config.LagByTopic: {`lag_offsets{partition="",topic="audit.calls"}`: "5", `lag_offsets{partition="",topic="other"}`: "2"},
 	} {

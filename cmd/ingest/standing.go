@@ -26,7 +26,7 @@ func newStanding(status func() pipeline.Status, lagBy string) *standing {
 		lag:        desc("lag_offsets", "Offsets between what is durable and Kafka's end as of the last fetch; partition is empty where it is a topic's sum.", "topic", "partition"),
 		held:       desc("held_bytes", "Bytes of records that were read and are not durable."),
 		limit:      desc("held_bytes_limit", "At this many nothing more is fetched."),
-		partitions: desc("partitions", "Partitions of this process, by whether they run or have stopped for a fault.", "state"),
+		partitions: desc("partitions", "Partitions of this process, by whether they start, run or have stopped for a fault.", "state"),
 		pending:    desc("pending_seconds", "How long what waits longest has been waiting to become durable; 0 where nothing does."),
 	}
 }
@@ -46,19 +46,30 @@ func (s *standing) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(s.held, float64(st.Held))
 	gauge(s.limit, float64(st.Limit))
-	stopped, oldest := 0, now
+	states, oldest := map[string]int{}, now
 	for i := range st.Partitions {
 		p := &st.Partitions[i]
-		if p.Stopped != nil {
-			stopped++
-		} else if !p.Pending.IsZero() && p.Pending.Before(oldest) {
+		states[stateOf(p)]++
+		if p.Stopped == nil && !p.Pending.IsZero() && p.Pending.Before(oldest) {
 			oldest = p.Pending
 		}
 	}
-	gauge(s.partitions, float64(len(st.Partitions)-stopped), "running")
-	gauge(s.partitions, float64(stopped), "stopped")
+	for _, state := range []string{"starting", "running", "stopped"} {
+		gauge(s.partitions, float64(states[state]), state)
+	}
 	gauge(s.pending, now.Sub(oldest).Seconds())
 	for at, n := range lagSeries(st.Partitions, s.lagBy == config.LagByPartition) {
 		gauge(s.lag, float64(n), at.topic, at.partition)
 	}
+}
+
+// stateOf returns what a partition does, as a label.
+func stateOf(p *pipeline.PartitionStatus) string {
+	switch {
+	case p.Stopped != nil:
+		return "stopped"
+	case p.Starting:
+		return "starting"
+	}
+	return "running"
 }
