@@ -66,9 +66,11 @@ type place struct {
 type running struct {
 	*partition
 	started   *starting
-	delivered int64        // the offset after the last one delivered; owned by poll
-	end       atomic.Int64 // of Kafka, as of the last fetch
-	committed position     // guarded by commits
+	delivered int64                  // the offset after the last one delivered; owned by poll
+	asking    bool                   // what Kafka holds; owned by poll
+	ranged    atomic.Pointer[bounds] // its answer, to be taken in by poll
+	end       atomic.Int64           // of Kafka, as of the last fetch
+	committed position               // guarded by commits
 }
 
 // A stopping is a partition that has stopped, and why.
@@ -204,6 +206,7 @@ func (c *consumer) poll(ctx context.Context) {
 			})
 		})
 		c.fetchLate()
+		c.ranges()
 		c.client.AllowRebalance()
 		c.share()
 	}
@@ -283,10 +286,7 @@ func (c *consumer) fetchError(ctx context.Context, at place, err error) {
 		c.stopped(at, fmt.Errorf("the batch at offset %d inflates to more than %d MiB, which is what the setting memory allows: raise it, and start again", large.Offset, c.largestBatch()>>20))
 		c.endOf(r)
 	case errors.Is(err, kerr.OffsetOutOfRange):
-		if err := c.outOfRange(ctx, at, r); err != nil {
-			c.stopped(at, err)
-			r.drop()
-		}
+		c.askRange(at, r)
 	default:
 		c.warn(fmt.Sprintf("fetch %s/%d", at.topic, at.number), err)
 	}
@@ -297,15 +297,43 @@ func (c *consumer) endOf(r *running) {
 	go r.finish(c.life, true)
 }
 
+// askRange asks Kafka what a partition holds, and fetches nothing of it until
+// that is known. It asks aside: nobody else waits for a broker that does not
+// answer.
+func (c *consumer) askRange(at place, r *running) {
+	if r.asking {
+		return
+	}
+	r.asking = true
+	c.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.number}})
+	go func() {
+		if b, err := c.bounds(r.put, at.topic, at.number); err == nil {
+			r.ranged.Store(&b)
+		}
+	}()
+}
+
+// ranges takes in what Kafka has answered since.
+func (c *consumer) ranges() {
+	for at, r := range c.all() {
+		b := r.ranged.Swap(nil)
+		if b == nil {
+			continue
+		}
+		r.asking = false
+		if err := c.outOfRange(at, r, *b); err != nil {
+			c.stopped(at, err)
+			r.drop()
+			continue
+		}
+		r.gate.reopen()
+	}
+}
+
 // outOfRange goes on at the log start where Kafka has deleted what was to come
 // next; the stretch becomes a gap row. Where Kafka ends before that, the
 // partition stops: going on would skip what Kafka writes there next.
-func (c *consumer) outOfRange(ctx context.Context, at place, r *running) error {
-	b, err := c.tryBounds(ctx, at.topic, at.number)
-	if err != nil {
-		c.warn(fmt.Sprintf("list offsets of %s/%d", at.topic, at.number), err)
-		return nil // the next poll says it again, and others wait for none
-	}
+func (c *consumer) outOfRange(at place, r *running, b bounds) error {
 	if err := b.check(r.delivered); err != nil {
 		return err
 	}

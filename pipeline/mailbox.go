@@ -109,6 +109,16 @@ func (g *gate) pause() {
 	}
 }
 
+// reopen lets a partition that was stopped past the gate be fetched again,
+// unless the gate is closed.
+func (g *gate) reopen() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.open()
+	}
+}
+
 func (g *gate) resume() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
