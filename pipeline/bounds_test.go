@@ -19,6 +19,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -140,6 +141,53 @@ func TestPartitionsAreServedFairly(t *testing.T) {
 				for p := range c.backlog {
 					wantKinds(w.t, w.ledger(p).kinds(), slices.Repeat([]string{"call"}, 200)...)
 				}
+			})
+		})
+	}
+}
+
+// A partition of which Kafka says only that an offset is out of range, and not
+// what would be in range, holds up no other, and is not asked for in a frenzy.
+func TestAPartitionWithoutALeaderHoldsUpNoOther(t *testing.T) {
+	for name, c := range map[string]struct {
+		away  *kerr.Error
+		bound time.Duration
+	}{
+		"not the leader": {kerr.NotLeaderForPartition, 2 * time.Second},
+		// A client that is owed an answer waits 10 s for it, and with it whatever
+		// it asks on the same connection.
+		"no answer at all": {nil, 11 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 2, func(w *world) {
+				w.produce(0, calls("s", 0, 3)...)
+				r := w.tether().ingest(1)
+				w.waitCommitted(0, 3)
+				w.kafka.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: topic, Partitions: []int32{0}, Err: kerr.OffsetOutOfRange, Count: -1})
+				if c.away != nil {
+					w.kafka.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Err: c.away, Count: -1})
+				} else {
+					w.kafka.ControlKey(int16(kmsg.ListOffsets), func(kmsg.Request) (kmsg.Response, error, bool) {
+						w.kafka.KeepControl()
+						return nil, nil, true // and so it never comes
+					})
+				}
+				asked := w.count(kmsg.Fetch)
+				var worst time.Duration
+				for i := range 60 {
+					w.produce(1, calls("z", i, 1)...)
+					sent := time.Now()
+					waitFor(w.t, "the other partition", func() bool { return r.status(1).NextOffset == int64(i+1) })
+					worst = max(worst, time.Since(sent))
+					time.Sleep(time.Second)
+				}
+				if worst > c.bound {
+					t.Errorf("a record of the other partition was durable after %v", worst)
+				}
+				if n := asked(); n > 60*40 { // an idle partition is asked for 20 times a second here
+					t.Errorf("%d fetches in a minute", n)
+				}
+				t.Logf("at worst %v, %d fetches", worst, asked())
 			})
 		})
 	}

@@ -288,6 +288,33 @@ func (c *commits) wantOwnersInTurn(t *testing.T) {
 	}
 }
 
+// Offsets cannot be committed, for whatever reason and however long. The commit
+// is a hint: the archive goes on, a stop is a clean one, and the next start
+// finds its place in the bucket, after it has compared what nobody vouches for.
+func TestOffsetsThatCannotBeCommitted(t *testing.T) {
+	for _, refusal := range []*kerr.Error{kerr.GroupAuthorizationFailed, kerr.CoordinatorNotAvailable, kerr.OffsetMetadataTooLarge, kerr.UnknownServerError} {
+		t.Run(refusal.Message, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				w.kafka.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: refusal, Count: -1})
+				for life := range 3 {
+					r := w.tether().ingest(byte(life))
+					for i := range 5 {
+						w.produce(0, calls("s", 15*life+3*i, 3)...)
+						w.waitSegments(5*life + i + 1)
+						time.Sleep(2 * time.Second)
+					}
+					r.wantCleanStop()
+					if len(r.compared) != 5*life {
+						t.Errorf("compared segments %v at start %d", r.compared, life)
+					}
+				}
+				w.wantLine(15)
+				wantKinds(w.t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 45)...)
+			})
+		})
+	}
+}
+
 // A stale offset is committed, retention passes it, the client finds it out of
 // range and resets to the latest: what lies between is skipped. Here the bucket
 // says where to go on, what Kafka has deleted is a gap row and an alarm, and
