@@ -147,7 +147,6 @@ func (w *world) crash(s step, way way) {
 		r.cancel()
 		<-r.done
 		r = w.tether().ingest(3)
-		time.Sleep(time.Second) // the offset may be there already: let it begin
 	}
 	w.waitCommitted(0, 9)
 	r.wantCleanStop()

@@ -155,9 +155,11 @@ func (r *run) stop() error {
 	return <-r.done
 }
 
-// wantCleanStop stops the process and requires that nothing was wrong with it.
+// wantCleanStop stops the process, once it has begun, and requires that nothing
+// was wrong with it.
 func (r *run) wantCleanStop() {
 	r.w.t.Helper()
+	waitFor(r.w.t, "the group's first assignment", func() bool { return r.Status().Joined || len(r.done) > 0 })
 	if err := r.stop(); err != nil {
 		r.w.t.Fatalf("stop: %v (stopped: %v, warned: %v)", err, r.stopped, r.warned)
 	}
