@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -71,12 +72,8 @@ func membership(s *config.Ingest, kafka []kgo.Opt) []kgo.Opt {
 // anybody on the way can read. It returns when the brokers have answered, or
 // not within its time; that they do not answer is the pipeline's to say.
 func warnings(ctx context.Context, log *zap.Logger, s *config.Ingest, opts []kgo.Opt) {
-	switch m := s.Kafka.SASL.Mechanism; {
-	case s.Kafka.TLS:
-	case m == config.SASLPlain:
-		log.Warn("the password for Kafka is sent in the clear: set kafka.tls, or use scram")
-	case m == config.SASLOAuthBearer:
-		log.Warn("the token for Kafka is sent in the clear: set kafka.tls")
+	for _, text := range inTheClear(&s.Kafka) {
+		log.Warn(text)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -107,4 +104,19 @@ func named(s *config.Ingest) []string {
 		names = append(names[:len(names):len(names)], p.Topic)
 	}
 	return names
+}
+
+// inTheClear says which secrets anybody on the way can read.
+func inTheClear(k *config.Kafka) (texts []string) {
+	switch {
+	case k.TLS:
+	case k.SASL.Mechanism == config.SASLPlain:
+		texts = append(texts, "the password for Kafka is sent in the clear: set kafka.tls, or use scram")
+	case k.SASL.Mechanism == config.SASLOAuthBearer:
+		texts = append(texts, "the token for Kafka is sent in the clear: set kafka.tls")
+	}
+	if strings.HasPrefix(k.SASL.OAuth.TokenURL, "http://") {
+		texts = append(texts, "the secret for Kafka's tokens is sent in the clear: want https in kafka.sasl.oauth.token-url")
+	}
+	return texts
 }

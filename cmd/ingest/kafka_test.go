@@ -73,6 +73,28 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// Of each secret that anybody on the way can read there is a word, and of none
+// that is safe.
+func TestInTheClear(t *testing.T) {
+	for _, tt := range []struct {
+		k    config.Kafka
+		want int
+	}{
+		{config.Kafka{SASL: config.SASL{Mechanism: config.SASLPlain}}, 1},
+		{config.Kafka{SASL: config.SASL{Mechanism: config.SASLOAuthBearer}}, 1},
+		{config.Kafka{SASL: config.SASL{Mechanism: config.SASLOAuthBearer, OAuth: config.OAuth{TokenURL: "http://id.example"}}}, 2},
+		{config.Kafka{TLS: true, SASL: config.SASL{Mechanism: config.SASLOAuthBearer, OAuth: config.OAuth{TokenURL: "http://id.example"}}}, 1},
+		{config.Kafka{TLS: true, SASL: config.SASL{Mechanism: config.SASLOAuthBearer, OAuth: config.OAuth{TokenURL: "https://id.example"}}}, 0},
+		{config.Kafka{TLS: true, SASL: config.SASL{Mechanism: config.SASLPlain}}, 0},
+		{config.Kafka{SASL: config.SASL{Mechanism: config.SASLScram512}}, 0},
+		{config.Kafka{}, 0},
+	} {
+		if got := inTheClear(&tt.k); len(got) != tt.want {
+			t.Errorf("%+v: %q", tt.k, got)
+		}
+	}
+}
+
 // What is named in the settings is warned of where it is not there, also where
 // only a partition of it is named; a pattern names nothing.
 func TestNamed(t *testing.T) {

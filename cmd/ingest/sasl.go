@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 	"github.com/twmb/franz-go/pkg/sasl"
 	mskiam "github.com/twmb/franz-go/pkg/sasl/aws"
 	"github.com/twmb/franz-go/pkg/sasl/oauth"
@@ -143,7 +144,7 @@ func (k *awsKeys) auth(ctx context.Context) (mskiam.Auth, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.provider == nil {
-		found, err := awsconfig.LoadDefaultConfig(ctx)
+		found, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithLogger(logging.Nop{}))
 		if err != nil {
 			return mskiam.Auth{}, err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -104,6 +105,28 @@ func TestAlikeTenantsDoNotTakeTurns(t *testing.T) {
 	}
 	if len(seen) > 11 {
 		t.Errorf("%d tenants were named in the end, want 10 and the others", len(seen))
+	}
+}
+
+// A tenant's counter begins at 0 when it is named, also when it was named
+// before: what it had in between is among the others.
+func TestNamedAnew(t *testing.T) {
+	m := newMetrics(idle, config.HTTP{TopTenants: 1})
+	for _, step := range []struct {
+		tenant string
+		rows   int64
+		want   map[string]float64
+	}{
+		{"a", 100, map[string]float64{"a": 100, "": 0}},
+		{"b", 1000, map[string]float64{"b": 0, "": 1000}},
+		{"b", 1, map[string]float64{"b": 1, "": 1000}},
+		{"a", 10_000, map[string]float64{"a": 0, "": 11_000}},
+		{"a", 5, map[string]float64{"a": 5, "": 11_000}},
+	} {
+		m.tenants.add(map[string]int64{step.tenant: step.rows})
+		if got := tenantRows(t, m); !maps.Equal(got, step.want) {
+			t.Fatalf("after %d rows of %s: %v, want %v", step.rows, step.tenant, got, step.want)
+		}
 	}
 }
 

@@ -118,7 +118,7 @@ var Rooms = []Room{
 	{
 		Folder:      "cmd/ingest",
 		Imports:     slices.Concat(product, []string{"config"}),
-		Drivers:     slices.Concat(kafka, []string{zap, pflag, prom, oauth2, aws}), // AWS's credentials, for Kafka
+		Drivers:     slices.Concat(kafka, []string{zap, pflag, prom, oauth2, aws, smithy}), // AWS's credentials, for Kafka
 		TestDrivers: []string{kfake},
 	},
 	{
