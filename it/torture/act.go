@@ -6,12 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/ledgerlake/ledgerlake/it/faults3"
+	"github.com/ledgerlake/ledgerlake/it/oracle"
 	"github.com/ledgerlake/ledgerlake/it/parts"
 )
 
@@ -64,9 +69,18 @@ func (r *round) moment(ctx context.Context) error {
 	return pause(ctx, time.Duration(r.rng.Int64N(int64(time.Second))))
 }
 
+// busy waits for a moment in which the store is slow, so that whoever is hit
+// has something on its way and more that waits. calm ends it.
+func (r *round) busy(ctx context.Context) (calm func(), err error) {
+	r.front.Add(faults3.Rule{Op: faults3.Put, Times: faults3.Always, Fault: faults3.Slow(200 * time.Millisecond)})
+	return r.front.Clear, r.moment(ctx)
+}
+
 // killOne kills a member, and starts another one some time later.
 func (r *round) killOne(ctx context.Context) error {
-	if err := r.moment(ctx); err != nil {
+	calm, err := r.busy(ctx)
+	defer calm()
+	if err != nil {
 		return err
 	}
 	r.fleet.leave(r.rng).Kill()
@@ -77,27 +91,30 @@ func (r *round) killOne(ctx context.Context) error {
 }
 
 func (r *round) killAll(ctx context.Context) error {
-	if err := r.moment(ctx); err != nil {
+	calm, err := r.busy(ctx)
+	defer calm()
+	if err != nil {
 		return err
 	}
 	r.fleet.kill()
-	for range fleetSize {
-		if err := r.join(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.joinAll()
 }
 
 // sleepOne lets a member sleep until the group has given its partitions to the
 // others and they have gone on, and then wakes it up in the belief that they
 // are its own.
 func (r *round) sleepOne(ctx context.Context) error {
+	calm, err := r.busy(ctx)
+	defer calm()
+	if err != nil {
+		return err
+	}
 	zombie := r.fleet.leave(r.rng)
 	if err := zombie.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	err := r.leftBy(ctx, fleetSize-1)
+	calm()
+	err = r.leftBy(ctx, fleetSize-1)
 	if err == nil {
 		err = pause(ctx, r.long(30*time.Second)/2)
 	}
@@ -218,38 +235,48 @@ func (r *round) setBack(ctx context.Context) error {
 	if err := kadm.NewClient(r.client).CommitAllOffsets(ctx, r.name, back); err != nil {
 		return err
 	}
-	for range fleetSize {
-		if err := r.join(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.joinAll()
 }
 
 // byHand has two more processes write the line of a partition that the group
-// has as well: three writers that know nothing of each other.
+// has as well: three writers that know nothing of each other, each with batches
+// of its own size, and a store that is now faster to one and now to another.
+// Both must get as far as Kafka was when they began.
 func (r *round) byHand(ctx context.Context) error {
+	r.front.Add(faults3.Rule{Op: faults3.Put, Every: 3, Times: faults3.Always, Fault: faults3.Slow(30 * time.Millisecond)})
+	r.front.Add(faults3.Rule{Op: faults3.Put, Every: 2, Times: faults3.Always, Fault: faults3.Slow(10 * time.Millisecond)})
+	defer r.front.Clear()
+	ends, err := r.ends(ctx)
+	if err != nil {
+		return err
+	}
 	place := fmt.Sprintf("%s/%d", r.name, r.rng.IntN(partitions))
-	var both []*parts.Process
+	both := map[string]*parts.Process{} // by group
 	defer func() {
 		for _, p := range both {
 			p.Kill()
 		}
 	}()
-	for range 2 {
-		p, err := r.fleet.start("by-hand", "--assign", place, "--group", r.name+"-by-hand")
-		if err != nil {
+	for i, rows := range []string{"3", "100"} {
+		group := fmt.Sprintf("%s-by-hand-%d", r.name, i)
+		if both[group], err = r.fleet.start("by-hand", "--assign", place, "--group", group, "--batch.rows", rows); err != nil {
 			return err
 		}
-		both = append(both, p)
 	}
-	if err := pause(ctx, r.long(30*time.Second)); err != nil {
+	if err := pause(ctx, 2*r.long(30*time.Second)); err != nil {
 		return err
 	}
-	for _, p := range both {
+	for group, p := range both {
 		if err := r.fleet.sound(p); err != nil {
 			return err
 		}
+		at, err := oracle.Group{Client: r.client, Name: group}.Committed(ctx, r.name)
+		if err != nil {
+			return err
+		}
+		if end := ends[number(strings.TrimPrefix(place, r.name+"/"))]; at[place] < end {
+			return fmt.Errorf("%s has come to offset %d of %s in that time, want %d at least", filepath.Base(p.Log), at[place], place, end)
+		}
 	}
-	return stop(both...)
+	return stop(slices.Collect(maps.Values(both))...)
 }

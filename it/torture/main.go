@@ -31,6 +31,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"syscall"
@@ -62,6 +63,7 @@ type settings struct {
 	rate    int // records a second
 	seed    uint64
 	keep    bool
+	only    *regexp.Regexp // names of acts; all match the empty one
 }
 
 // short reports whether faults last for seconds instead of a minute and a half:
@@ -75,12 +77,16 @@ func parse(args []string, getenv func(string) string) (*settings, error) {
 	flags.StringVar(&s.store, "store", storeVersity, "the S3 server: "+storeVersity+" or "+storeWeed)
 	flags.IntVar(&s.rate, "rate", 100, "records a second")
 	flags.BoolVar(&s.keep, "keep", false, "keep the folder of a run that went well")
+	only := flags.String("only", "", "a regular expression: do the acts alone whose names it matches")
 	if err := flags.Parse(args); err != nil {
 		return nil, errUsage // flag has said why
 	}
+	var err error
+	if s.only, err = regexp.Compile(*only); err != nil {
+		return nil, fmt.Errorf("-only: %w", err)
+	}
 	s.seed = rand.Uint64()
 	if text := getenv("TORTURE_SEED"); text != "" {
-		var err error
 		if s.seed, err = strconv.ParseUint(text, 10, 64); err != nil {
 			return nil, fmt.Errorf("TORTURE_SEED: %w", err)
 		}
@@ -124,7 +130,7 @@ func torment(ctx context.Context, s *settings, dir string, private bool, out *pr
 	for n := 1; n == 1 || !over(); n++ {
 		// What is chosen depends on the seed and n alone.
 		rng := rand.New(rand.NewPCG(s.seed, uint64(n)))
-		order := slices.Clone(acts)
+		order := slices.DeleteFunc(slices.Clone(acts), func(a act) bool { return !s.only.MatchString(a.name) })
 		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for i := 0; i < len(order) && (n == 1 || !over()); i += actsPerRound {
 			r := &round{rig: rig, name: fmt.Sprintf("torture-%d-%d", n, i/actsPerRound+1), rng: rng}

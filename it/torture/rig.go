@@ -30,6 +30,10 @@ const bucket = "archive"
 // a broker accepts.
 const sessionTimeout = 6 * time.Second
 
+// soonBack are properties of a broker that may come back soon after a kill: a
+// new one has to wait until the old one's session is over, which is 9 s.
+const soonBack = "broker.session.timeout.ms=2000\nbroker.heartbeat.interval.ms=500\n"
+
 // A rig is what the rounds of a run share.
 type rig struct {
 	*printer
@@ -54,7 +58,7 @@ func newRig(ctx context.Context, s *settings, dir string, private bool, out *pri
 	if err := os.MkdirAll(filepath.Join(dir, "store"), 0o755); err != nil {
 		return nil, err
 	}
-	if r.kafka, err = parts.StartKafka(filepath.Join(dir, "kafka")); err != nil {
+	if r.kafka, err = parts.StartKafkaWith(filepath.Join(dir, "kafka"), parts.KafkaOptions{Properties: soonBack}); err != nil {
 		return nil, err
 	}
 	if r.client, err = kgo.NewClient(kgo.SeedBrokers(r.kafka.Addr), kgo.MetadataMinAge(100*time.Millisecond)); err != nil {

@@ -88,10 +88,8 @@ func (r *round) begin(ctx context.Context) error {
 		"--brokers", r.kafka.Addr, "--bucket", r.url(r.front.URL), "--control-topic", "none", "--http.listen", "none",
 		"--batch.empty-age", "1s", "--progress", "0s",
 	}}
-	for range fleetSize {
-		if err := r.join(); err != nil {
-			return err
-		}
+	if err := r.joinAll(); err != nil {
+		return err
 	}
 	for r.load.acked.Load() < int64(r.rate) {
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
@@ -104,6 +102,16 @@ func (r *round) begin(ctx context.Context) error {
 // join starts one more member of the group.
 func (r *round) join() error {
 	return r.fleet.join("--topics", r.name, "--group", r.name, "--kafka.session-timeout", sessionTimeout.String())
+}
+
+// joinAll starts as many members as there should be.
+func (r *round) joinAll() error {
+	for range fleetSize {
+		if err := r.join(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // url returns the URL of the round's archive on a server.
