@@ -312,10 +312,10 @@ func TestAPoisonFlood(t *testing.T) {
 	if bad.puts > clean.puts {
 		t.Errorf("%d PUTs, %d without the bad records", bad.puts, clean.puts)
 	}
-	// To say what is wrong with a record takes more allocations than a good one,
-	// and less memory.
-	if bad.allocs > clean.allocs*3/2 || bad.bytes > clean.bytes*5/4 {
-		t.Errorf("%d allocations of %d MiB, without bad records %d of %d MiB", bad.allocs, bad.bytes>>20, clean.allocs, clean.bytes>>20)
+	// To say what is wrong with a record takes some allocations, and less memory
+	// than a good one does.
+	if each := (float64(bad.allocs) - float64(clean.allocs)*4/5) / float64(n/5); each > 25 || bad.bytes > clean.bytes*5/4 {
+		t.Errorf("%.1f allocations for each bad record; %d MiB in all, without bad records %d MiB", each, bad.bytes>>20, clean.bytes>>20)
 	}
 	t.Logf("%d records: %+v with one bad in five, %+v without", n, bad, clean)
 }
@@ -354,6 +354,49 @@ func archiveAll(t *testing.T, n int, value func(i int) string) (b bill) {
 		}
 	})
 	return b
+}
+
+// A dead-letter topic that takes nothing holds up nobody: the rejects are rows
+// of the archive, and of their copies only so many wait as memory allows.
+func TestADeadLetterTopicThatTakesNothing(t *testing.T) {
+	const n = 12_000 // more than a client buffers by itself
+	inWorld(t, 1, func(w *world) {
+		if err := w.kafka.CreateTopic("dead", 1, nil); err != nil {
+			w.t.Fatal(err)
+		}
+		w.kafka.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "dead", Err: kerr.NotLeaderForPartition, Count: -1})
+		records := make([]*kgo.Record, n)
+		for i := range records {
+			records[i] = &kgo.Record{Value: []byte("{" + strings.Repeat("x", 1000))}
+		}
+		if err := w.client.ProduceSync(context.Background(), records...).FirstErr(); err != nil {
+			w.t.Fatal(err)
+		}
+		waiting := &waiting{}
+		r := w.tether().ingest(1, func(s *pipeline.Settings) {
+			s.DLQTopic, s.Memory = "dead", 16<<20
+			s.Client = append(s.Client, kgo.WithHooks(waiting))
+		})
+		w.waitCommitted(0, n)
+		time.Sleep(time.Second) // for those that found no room to be told
+		if held := waiting.bytes.Load(); held > 2<<20 {
+			t.Errorf("%d KiB of copies wait, want at most an eighth of the memory", held>>10)
+		}
+		start := time.Now()
+		r.wantCleanStop()
+		if took := time.Since(start); took > 21*time.Second {
+			t.Errorf("stop took %v", took)
+		}
+	})
+}
+
+// waiting hears what a client holds of records that it is to send.
+type waiting struct{ bytes atomic.Int64 }
+
+func (w *waiting) OnProduceRecordBuffered(r *kgo.Record) { w.bytes.Add(int64(len(r.Value))) }
+
+func (w *waiting) OnProduceRecordUnbuffered(r *kgo.Record, _ error) {
+	w.bytes.Add(-int64(len(r.Value)))
 }
 
 // Of a partition that goes, nothing is left: no goroutine, whatever its write
