@@ -87,6 +87,7 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 .PHONY: nightly
 nightly: ## run what takes long: the race detector, fuzzing for 5 minutes a target, 20,000 simulated worlds, the long forms of it, an hour of torture
 	go test -race ./...
+	LEDGERLAKE_LONG=1 go test -count=1 ./pipeline
 	tools/fuzz.sh 5m
 	go run ./pipeline/sim/run -seeds 20000
 	go run ./pipeline/sim/run -variants
