@@ -16,13 +16,13 @@ type SegmentObject struct {
 	Rows   []chain.Row // in offset order
 }
 
-// ArchivedAt returns when the newest row was stamped, in microseconds, or 0
-// where there is no row.
-func (o *SegmentObject) ArchivedAt() int64 {
-	if len(o.Rows) == 0 {
-		return 0
+// ArchivedAt returns when the row was stamped that was stamped last, in
+// microseconds, or 0 where there is no row.
+func (o *SegmentObject) ArchivedAt() (at int64) {
+	for i := range o.Rows {
+		at = max(at, o.Rows[i].ArchivedAt.N)
 	}
-	return o.Rows[len(o.Rows)-1].ArchivedAt.N
+	return at
 }
 
 // ReadSegment decodes a segment and checks that its rows make the chain that

@@ -192,6 +192,9 @@ func (w *walk) metadata(ctx context.Context, from, to int64) ([]*Segment, error)
 func SegmentOfRow(ctx context.Context, src Source, l Line, below int64, tenant string, seq int64) (int64, error) {
 	for ordinal := below - 1; ordinal >= 0; ordinal-- {
 		seg, err := readMetadata(ctx, src, SegmentKey(l, ordinal))
+		if errors.Is(err, ErrNotFound) {
+			return 0, fmt.Errorf("segment %d: %w: it is gone", ordinal, ErrBreaks)
+		}
 		if err != nil {
 			return 0, fmt.Errorf("segment %d: %w", ordinal, err)
 		}

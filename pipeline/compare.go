@@ -31,15 +31,17 @@ const clockSkew = 5 * time.Minute
 //	no record                must lie in a gap, unless the topic is compacted and has lost it since
 //	no longer in Kafka       must be what a lost gap says; else it cannot be compared
 //
-// Where the writer had our version, policy and settings, every column and slot
-// must be equal. Where it had others, offset, timestamp, tenant, kind and
-// coordinates. It changes nothing.
+// Every column and slot must be equal, but where the writer is another one than
+// this (in version, policy or settings) and the one who vouched last: then
+// offset, timestamp, tenant, kind and coordinates. What a segment says of its
+// writer is nobody's word but its own. It changes nothing.
 type comparison struct {
 	o       *archive.SegmentObject
 	state   *archive.State // in front of the segment
 	window  *window        // in front of the segment
 	decoder *audit.Decoder
 	writer  archive.Writer // ours
+	trusted archive.Writer // who vouched last, before this process began
 	start   int64          // Kafka's log start
 	now     time.Time
 	// compacted reports whether the topic has cleanup.policy=compact.
@@ -81,8 +83,8 @@ func (c *comparison) forged(offset int64, format string, args ...any) error {
 // that they account for each offset once, and that ingest had a reason for
 // every row that it made.
 func (c *comparison) begin() error {
-	if at := c.o.ArchivedAt(); at > c.now.Add(clockSkew).UnixMicro() {
-		return c.forged(c.o.FirstOffset, "its rows were stamped at %s, which is still to come: whose clock is wrong?", time.UnixMicro(at).UTC().Format(time.RFC3339))
+	if err := c.stamps(); err != nil {
+		return err
 	}
 	if len(c.o.Voided) > 0 {
 		return c.forged(c.o.FirstOffset, "it voids segments, and this version knows no order to do so")
@@ -93,6 +95,21 @@ func (c *comparison) begin() error {
 	}
 	if n := len(c.stretches); n > 0 && c.stretches[n-1].to != c.o.NextOffset || n == 0 && c.o.FirstOffset != c.o.NextOffset {
 		return c.forged(c.o.NextOffset-1, "the segment does not say what became of it")
+	}
+	return nil
+}
+
+// stamps requires that the times at which rows were stamped do not go back, and
+// are not to come.
+func (c *comparison) stamps() error {
+	from, to := c.state.ArchivedAt, c.now.Add(clockSkew).UnixMicro()
+	for i := range c.o.Rows {
+		at := c.o.Rows[i].ArchivedAt.N
+		if at < from || at > to {
+			return c.forged(c.o.FirstOffset, "a row of it was stamped at %s, which is before the one in front of it, or still to come: whose clock is wrong?",
+				time.UnixMicro(at).UTC().Format(time.RFC3339))
+		}
+		from = at
 	}
 	return nil
 }
@@ -197,9 +214,9 @@ func (c *comparison) record(r *kgo.Record) error {
 	return c.row(s.row, &rec, reject, m)
 }
 
-// ours reports whether the writer had our version, policy and settings, and so
-// would have made the same columns and the same content of a record.
-func (c *comparison) ours() bool { return c.o.Writer == c.writer }
+// exact reports whether the writer is one of whose columns and content nothing
+// may differ.
+func (c *comparison) exact() bool { return c.o.Writer == c.writer || c.o.Writer != c.trusted }
 
 // says reports whether an archived row has the content of a record.
 func (c *comparison) says(first archivedRow, rec *audit.Record) bool {
@@ -223,7 +240,7 @@ func (c *comparison) duplicate(s *stretch, rec *audit.Record, reject *audit.Reje
 	switch {
 	case !first.found || first.coord != coord:
 		return c.forged(d.Offset, "it is called a repeat of seq %d, which has other coordinates", d.Seq)
-	case !first.erased && !c.says(first, rec) && c.ours():
+	case !first.erased && !c.says(first, rec) && c.exact():
 		return c.forged(d.Offset, "it is called a repeat of seq %d, which has other content", d.Seq)
 	}
 	return nil
@@ -255,7 +272,7 @@ func (c *comparison) row(got, rec *audit.Record, reject *audit.Reject, m *audit.
 	}
 	c.place(rec, got)
 	differs := audit.FirstDifference
-	if !c.ours() {
+	if !c.exact() {
 		differs = differsInSubstance
 	}
 	if column := differs(rec, got); column != "" {
@@ -284,7 +301,7 @@ func (c *comparison) conflict(got, rec *audit.Record, coord audit.Fingerprint, m
 	if err != nil {
 		return err
 	}
-	if !first.found || first.coord != coord || first.erased || c.says(first, rec) && c.ours() {
+	if !first.found || first.coord != coord || first.erased || c.says(first, rec) && c.exact() {
 		return c.forged(m.Offset, "the row is rejected for a conflict with seq %d, and there is none", seq)
 	}
 	audit.Conflict(rec, m, detail)
@@ -338,31 +355,43 @@ func (c *comparison) end() error {
 	return nil
 }
 
-// compare holds a segment that continues st against Kafka. It returns nil where
-// Kafka says the same, an error matching [ErrForged] where not, one matching
-// errGone where Kafka no longer can tell and the settings do not trust the
-// tail; other errors only when ctx is done.
-func (c *consumer) compare(ctx context.Context, st *archive.State, w *window, o *archive.SegmentObject) error {
-	if f := c.events.Comparing; f != nil {
-		f(st.Line, o.Ordinal)
-	}
-	for {
-		err := c.compareOnce(ctx, st, w, o)
-		if c.TrustTail && errors.Is(err, errGone) {
-			continue // Kafka has deleted more meanwhile
+// compare is compareOnce, and asks again until there is a verdict: nil, or an
+// error as isFinal has it; any other only when ctx is done.
+func (c *consumer) compare(ctx context.Context, st *archive.State, w *window, trusted archive.Writer, o *archive.SegmentObject) error {
+	for attempt := 1; ; attempt++ {
+		err := c.compareOnce(ctx, st, w, trusted, o)
+		if err == nil || c.isFinal(err) || isVerdict(err) && attempt > 1 {
+			return err
 		}
-		return err
+		c.retrying(ctx, st.Line, attempt, err)
+		if err := c.backOff(ctx, attempt); err != nil {
+			return err
+		}
 	}
 }
 
-func (c *consumer) compareOnce(ctx context.Context, st *archive.State, w *window, o *archive.SegmentObject) error {
+// isFinal reports whether an error of a comparison stays, however often it is
+// asked for.
+func (c *consumer) isFinal(err error) bool {
+	return errors.Is(err, ErrForged) || errors.Is(err, errBeyondLog) || errors.Is(err, kgo.ErrMaxDecompress) ||
+		errors.Is(err, errGone) && !c.TrustTail // where the tail is trusted, Kafka has deleted more meanwhile
+}
+
+// compareOnce holds a segment that follows st against Kafka. It returns nil
+// where Kafka says the same, an error matching [ErrForged] where not, one
+// matching errGone where Kafka no longer can tell and the settings do not trust
+// the tail, and others where Kafka or the store did not answer.
+func (c *consumer) compareOnce(ctx context.Context, st *archive.State, w *window, trusted archive.Writer, o *archive.SegmentObject) error {
+	if f := c.events.Comparing; f != nil {
+		f(st.Line, o.Ordinal)
+	}
 	at := place{st.Line.Topic, st.Line.Partition}
-	b, err := c.bounds(ctx, at.topic, at.number)
+	b, err := c.tryBounds(ctx, at.topic, at.number)
 	if err != nil {
-		return err
+		return fmt.Errorf("list offsets: %w", err)
 	}
 	x := &comparison{
-		o: o, state: st, window: w, decoder: c.decoder(at.topic), writer: c.writer, start: b.start, now: c.Now(),
+		o: o, state: st, window: w, decoder: c.decoder(at.topic), writer: c.writer, trusted: trusted, start: b.start, now: c.Now(),
 		compacted: func() (bool, error) { return c.isCompacted(ctx, at.topic) },
 		rowAt:     func(tenant string, seq int64) (archivedRow, error) { return c.rowAt(ctx, st, tenant, seq) },
 	}
@@ -395,19 +424,6 @@ func (c *comparison) gone() (int64, bool) {
 
 // rowAt reads a row of a log from the segments in front of st.
 func (c *consumer) rowAt(ctx context.Context, st *archive.State, tenant string, seq int64) (archivedRow, error) {
-	for attempt := 1; ; attempt++ {
-		row, err := c.tryRowAt(ctx, st, tenant, seq)
-		if err == nil || isVerdict(err) {
-			return row, err
-		}
-		c.retrying(ctx, st.Line, attempt, err)
-		if err := c.backOff(ctx, attempt); err != nil {
-			return archivedRow{}, err
-		}
-	}
-}
-
-func (c *consumer) tryRowAt(ctx context.Context, st *archive.State, tenant string, seq int64) (archivedRow, error) {
 	ordinal, err := archive.SegmentOfRow(ctx, c.Archive, st.Line, st.Ordinal, tenant, seq)
 	if errors.Is(err, archive.ErrNotFound) {
 		return archivedRow{}, nil

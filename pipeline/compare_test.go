@@ -103,19 +103,37 @@ var forgeries = []forgery{
 		}
 	}},
 	{"an epoch to come", "offset 8", func(o *archive.SegmentObject) { o.LeaderEpoch += 7 }},
-	{"of another version, for another tenant", "offset 3", func(o *archive.SegmentObject) {
-		o.Writer.Version, o.Rows[0].TenantID = "next", audit.Str("globex")
+	{"stamped before the row in front of it", "offset 3", func(o *archive.SegmentObject) { o.Rows[0].ArchivedAt.N -= 24 * 3600 * 1e6 }},
+	{"a row in the next century, and the last in this", "offset 3", func(o *archive.SegmentObject) {
+		o.Rows[1].ArchivedAt.N += int64(100 * 365 * 24 * time.Hour / time.Microsecond)
 	}},
-	{"of another version, elsewhere in its turn", "offset 3", func(o *archive.SegmentObject) {
-		o.Writer.Version, o.Rows[0].SeqWithinTurn = "next", audit.I64(77)
+	{"of a version that nobody knows", "offset 3", func(o *archive.SegmentObject) {
+		o.Writer.Version, o.Rows[0].ModelID = "invented", audit.Str("model-z")
 	}},
-	{"of another version, rejected", "offset 3", func(o *archive.SegmentObject) {
-		o.Writer.Version, o.Rows[0].Kind = "next", audit.Str(audit.KindRejected)
+	{"a conflict that a version that nobody knows calls a repeat", "offset 6", func(o *archive.SegmentObject) {
+		o.Writer.Version = "invented"
+		o.Rows, o.Duplicates = slices.Delete(o.Rows, 2, 3), append(o.Duplicates, archive.Duplicate{Offset: 6, Tenant: "acme", Seq: 2})
 	}},
-	{"of another version, with a gap", "offset 8", func(o *archive.SegmentObject) {
-		o.Writer.Version = "next"
+}
+
+// These are refused of the version that was vouched for last too, which may have
+// made other columns.
+var versionForgeries = []forgery{
+	{"for another tenant", "offset 3", func(o *archive.SegmentObject) {
+		o.Rows[0].TenantID = audit.Str("globex")
+	}},
+	{"elsewhere in its turn", "offset 3", func(o *archive.SegmentObject) {
+		o.Rows[0].SeqWithinTurn = audit.I64(77)
+	}},
+	{"rejected", "offset 3", func(o *archive.SegmentObject) {
+		o.Rows[0].Kind = audit.Str(audit.KindRejected)
+	}},
+	{"with a gap", "offset 8", func(o *archive.SegmentObject) {
 		o.Rows, o.Gaps = o.Rows[:4], []archive.Gap{{From: 8, To: 9, Cause: archive.GapCompacted}}
 	}},
+	{"another timestamp", "offset 3", func(o *archive.SegmentObject) { o.Rows[0].KafkaTimestamp.N++ }},
+	{"another topic", "offset 3", func(o *archive.SegmentObject) { o.Rows[0].Topic = audit.Str("other") }},
+	{"a repeat of another row", "offset 5", func(o *archive.SegmentObject) { o.Duplicates[0].Seq = 0 }},
 }
 
 // What somebody puts where the next segment belongs is never built on, whatever
@@ -123,20 +141,23 @@ var forgeries = []forgery{
 // finds it when it starts, nor by one that finds it when it wants to write
 // there. The alarm names segment and offset, and other partitions go on.
 func TestForgedSegmentsAreRefused(t *testing.T) {
-	for _, f := range forgeries {
-		t.Run(f.name, func(t *testing.T) {
+	for before, list := range map[string][]forgery{"test": forgeries, "before": versionForgeries} {
+		for _, f := range list {
 			for when, put := range map[string]func(*world, []byte) *run{"at the start": (*world).putBefore, "while it runs": (*world).putUnder} {
-				t.Run(when, func(t *testing.T) {
-					inWorld(t, 2, func(w *world) { w.refuses(f, put) })
+				t.Run(before+"/"+f.name+"/"+when, func(t *testing.T) {
+					inWorld(t, 2, func(w *world) { w.refuses(before, f, put) })
 				})
 			}
-		})
+		}
 	}
 }
 
-func (w *world) refuses(f forgery, put func(*world, []byte) *run) {
-	w.archived(calls("s", 0, 3))
+// refuses lets a process of a version archive three records and vouch for them,
+// and another one meet a forgery that says to be of that version.
+func (w *world) refuses(before string, f forgery, put func(*world, []byte) *run) {
+	w.archivedBy(before)
 	st, honest := w.honest()
+	honest.Writer.Version = before
 	f.alter(honest)
 	body, err := archivetest.Forge(st, honest)
 	if err != nil {
@@ -163,6 +184,15 @@ func (w *world) refuses(f forgery, put func(*world, []byte) *run) {
 	if at := w.committed("ledgerlake", 0); at != 3 {
 		w.t.Errorf("offset %d was committed, want 3", at)
 	}
+}
+
+// archivedBy archives three records by a process of a version.
+func (w *world) archivedBy(version string) {
+	w.t.Helper()
+	r := w.tether().ingest(1, func(s *pipeline.Settings) { s.Version = version })
+	w.produce(0, calls("s", 0, 3)...)
+	w.waitSegments(1)
+	r.wantCleanStop()
 }
 
 // honest produces the suspects, and returns the state in front of the segment
@@ -220,27 +250,28 @@ func (w *world) put(ordinal int64, body []byte) {
 
 // A segment that says what Kafka says is adopted, whoever wrote it: one of equal
 // rows and other salts, and one of another version that made other columns of
-// the same records.
+// the same records, where that version is the one that was vouched for last.
 func TestHonestSegmentsAreAdopted(t *testing.T) {
 	for name, alter := range map[string]func(o *archive.SegmentObject){
-		"of this version": func(*archive.SegmentObject) {},
+		"of this version":                func(o *archive.SegmentObject) { o.Writer.Version = "test" },
+		"of a version that nobody knows": func(o *archive.SegmentObject) { o.Writer.Version = "invented" },
 		"of another version": func(o *archive.SegmentObject) {
-			o.Writer.Version, o.Rows[0].ModelID = "next", audit.Str("normalised")
+			o.Rows[0].ModelID = audit.Str("normalised")
 		},
 		"that found a repeat and a conflict otherwise": func(o *archive.SegmentObject) {
-			o.Writer.Version = "next"
 			o.Duplicates = append(o.Duplicates, archive.Duplicate{Offset: 6, Tenant: "acme", Seq: 2})
 			o.Rows = slices.Delete(o.Rows, 2, 3)
 		},
-		"of other settings": func(o *archive.SegmentObject) {
-			o.Writer.Settings, o.Rows[0].Slots[audit.SlotPrompts] = strings.Repeat("0", 64), []byte(`{"prompt":"x"}`)
+		"with more slots": func(o *archive.SegmentObject) {
+			o.Rows[0].Slots[audit.SlotPrompts] = []byte(`{"prompt":"x"}`)
 		},
 	} {
 		for when, put := range map[string]func(*world, []byte) *run{"at the start": (*world).putBefore, "while it runs": (*world).putUnder} {
 			t.Run(name+"/"+when, func(t *testing.T) {
 				inWorld(t, 1, func(w *world) {
-					w.archived(calls("s", 0, 3))
+					w.archivedBy("before")
 					st, honest := w.honest()
+					honest.Writer.Version = "before"
 					alter(honest)
 					body, err := archivetest.Forge(st, honest)
 					if err != nil {

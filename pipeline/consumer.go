@@ -26,6 +26,10 @@ const (
 	fetchPartitionBytes = 1 << 20
 )
 
+// The share of the memory that copies of rejects may take, beside the rest,
+// while the dead-letter topic does not take them.
+const dlqShare = 8
+
 // How long a broker may hold a fetch back that finds nothing. A client has one
 // fetch at a broker at a time, so this is also how long a partition that has
 // just been assigned or resumed may have to wait for idle ones.
@@ -40,8 +44,9 @@ type consumer struct {
 	decompressor kgo.Decompressor
 	life         context.Context // of partitions: it ends after a clean stop, not with it
 	end          context.CancelFunc
-	joined       atomic.Bool   // partitions have been assigned, maybe none
-	turns        chan struct{} // holds a token for each partition that reads from the bucket to start
+	hangUp       context.CancelFunc // ends all that the client waits for
+	joined       atomic.Bool        // partitions have been assigned, maybe none
+	turns        chan struct{}      // holds a token for each partition that reads from the bucket to start
 	// ready is closed once client and admin are set: the group may assign
 	// partitions before NewClient has returned.
 	ready chan struct{}
@@ -90,7 +95,10 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 		starts:       map[place]*starting{}, commits: make(chan struct{}, 1), turns: make(chan struct{}, startParallel),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
+	var wire context.Context
+	wire, c.hangUp = context.WithCancel(context.Background())
 	opts := []kgo.Opt{
+		kgo.WithContext(wire),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords(),
@@ -99,6 +107,7 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 		kgo.FetchMaxWait(fetchWait),
 		kgo.WithDecompressor(inflater),
 		kgo.WithHooks(inflater),
+		kgo.MaxBufferedBytes(int(s.Memory / dlqShare)), // nothing but copies of rejects is produced
 	}
 	if len(s.Assign) == 0 {
 		opts = append(opts, c.membership()...)
@@ -110,7 +119,9 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 	c.client, c.admin = client, kadm.NewClient(client)
 	if s.DLQTopic != "" {
 		c.dlq = func(r *kgo.Record) {
-			client.Produce(c.life, r, func(_ *kgo.Record, err error) {
+			// Where the topic does not keep up, copies are left out, and said to be.
+			// The rejects are rows of the archive all the same.
+			client.TryProduce(c.life, r, func(_ *kgo.Record, err error) {
 				if err != nil {
 					c.warn("copy a reject to "+s.DLQTopic, err)
 				}
@@ -170,6 +181,7 @@ func wholeName(p string) string { return "^(?:" + p + ")$" }
 const anchorTopic = "ledgerlake.anchors"
 
 func (c *consumer) run(ctx context.Context) error {
+	defer c.hangUp()
 	defer c.end()
 	var aside sync.WaitGroup
 	aside.Go(func() { c.commitLoop(ctx) })
@@ -178,8 +190,13 @@ func (c *consumer) run(ctx context.Context) error {
 	}
 	c.poll(ctx)
 	aside.Wait()
+	deadline := time.Now().Add(c.ShutdownTimeout)
 	c.shutdown()
 	faults := c.hasFaults() // before the partitions are given away
+	// To leave the group waits for a rebalance that is under way, and that for
+	// members that may be dead. Nothing is lost by hanging up.
+	late := time.AfterFunc(time.Until(deadline), c.hangUp)
+	defer late.Stop()
 	c.client.CloseAllowingRebalance()
 	if faults {
 		return ErrPartitionStopped

@@ -27,6 +27,7 @@ type partition struct {
 	line    archive.Line
 	shared  *shared
 	source  source
+	trusted archive.Writer // another version that ran before this one
 	decoder *audit.Decoder
 	state   *archive.State
 	window  *window
@@ -63,10 +64,10 @@ type partition struct {
 // A source is Kafka as a partition sees it: it delivers by mail, and is asked
 // about segments that this process did not write.
 type source interface {
-	// compare returns nil if Kafka says what a segment says that continues st.
-	compare(ctx context.Context, st *archive.State, w *window, o *archive.SegmentObject) error
+	// compare returns nil if Kafka says what a segment says that follows st.
+	compare(ctx context.Context, st *archive.State, w *window, trusted archive.Writer, o *archive.SegmentObject) error
 	// catchUp takes into st and w what the bucket has behind st, compared.
-	catchUp(ctx context.Context, st *archive.State, w *window) error
+	catchUp(ctx context.Context, st *archive.State, w *window, trusted archive.Writer) error
 }
 
 // A position is how far a partition is durable: an offset of Kafka, and the
@@ -382,7 +383,7 @@ func (p *partition) commit(st *archive.State, w *window, b *built) landing {
 	}
 	other, err := c.Commit(p.put, st, body)
 	if other != nil {
-		err = p.source.compare(p.put, st, w, other)
+		err = p.source.compare(p.put, st, w, p.trusted, other)
 	}
 	return landing{sum: sha256.Sum256(body), size: int64(len(body)), other: other, err: err}
 }
@@ -466,7 +467,7 @@ func (p *partition) adopt(o *archive.SegmentObject) {
 // restart reads from the bucket again what lies behind the state.
 func (p *partition) restart() error {
 	st := p.state.Clone()
-	if err := p.source.catchUp(p.put, st, p.window); err != nil {
+	if err := p.source.catchUp(p.put, st, p.window, p.trusted); err != nil {
 		return err
 	}
 	p.state = st
@@ -504,6 +505,9 @@ func (p *partition) stored(e entry) (content audit.Fingerprint, erased bool, err
 		body, err := p.shared.Archive.Get(p.put, key)
 		if err == nil {
 			return p.learn(body, e)
+		}
+		if errors.Is(err, archive.ErrNotFound) && attempt > 1 {
+			return content, false, fmt.Errorf("segment %d: %w: it is gone", e.ordinal, archive.ErrBreaks)
 		}
 		if f := p.shared.events.Retrying; f != nil {
 			f(p.line, key, attempt, err)

@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -21,42 +23,44 @@ const rereadBytes = 4 << 20
 // errGone: Kafka no longer has the offsets that were asked for.
 var errGone = errors.New("Kafka no longer has it")
 
+// How long Kafka may take for one answer.
+const askTimeout = 15 * time.Second
+
+// How often Kafka may answer with nothing before that is an error.
+const rereadSilences = 20
+
 // reread calls see with every data record of the offsets from ≤ offset < to, in
 // their order, as a reader of committed transactions sees them. Offsets that it
 // passes over hold no such record: a control record, an aborted one, or one
 // that was compacted away.
 //
-// It reads beside the group's own fetches, and moves no position. It tries for
-// as long as ctx lives; an error that matches errGone or errBeyondLog says that
-// Kafka does not reach so far, and one of see ends it.
+// It reads beside the group's own fetches, and moves no position. An error that
+// matches errGone or errBeyondLog says that Kafka does not reach so far, one of
+// see is returned as it is, and after any other it may be asked again.
 func (c *consumer) reread(ctx context.Context, l archive.Line, from, to int64, see func(*kgo.Record) error) error {
 	at := place{l.Topic, l.Partition}
 	id, err := decodeTopicID(l.TopicID)
 	if err != nil {
 		return err
 	}
-	for attempt := 1; from < to; attempt++ {
+	for silences := 0; from < to; {
 		next, err := c.rereadOnce(ctx, at, id, from, to, see)
-		if saw := (*sawError)(nil); errors.As(err, &saw) {
-			return saw.error
-		}
-		if errors.Is(err, kgo.ErrMaxDecompress) {
-			return fmt.Errorf("the batch at offset %d inflates to more than the setting memory allows: %w", from, err)
-		}
-		if next > from {
-			from, attempt = next, 0
+		switch {
+		case next > from:
+			from, silences = next, 0
 			continue
-		}
-		if err == nil || errors.Is(err, kerr.OffsetOutOfRange) {
+		case errors.Is(err, kgo.ErrMaxDecompress):
+			return fmt.Errorf("the batch at offset %d inflates to more than the setting memory allows: %w", from, err)
+		case err == nil || errors.Is(err, kerr.OffsetOutOfRange):
 			// A silence is no answer: Kafka is asked where it begins and ends.
 			if err := c.reaches(ctx, at, from, to); err != nil {
 				return err
 			}
-		} else if ctx.Err() == nil {
-			c.warn(fmt.Sprintf("read %s/%d again from offset %d", at.topic, at.number, from), err)
-		}
-		if err := c.backOff(ctx, attempt); err != nil {
+		default:
 			return err
+		}
+		if silences++; silences > rereadSilences {
+			return fmt.Errorf("%s/%d: Kafka gives nothing from offset %d on, and says that it has it", at.topic, at.number, from)
 		}
 	}
 	return nil
@@ -64,7 +68,7 @@ func (c *consumer) reread(ctx context.Context, l archive.Line, from, to int64, s
 
 // reaches returns nil if Kafka holds the offsets from ≤ offset < to, committed.
 func (c *consumer) reaches(ctx context.Context, at place, from, to int64) error {
-	b, err := c.bounds(ctx, at.topic, at.number)
+	b, err := c.tryBounds(ctx, at.topic, at.number)
 	switch {
 	case err != nil:
 		return err
@@ -76,11 +80,10 @@ func (c *consumer) reaches(ctx context.Context, at place, from, to int64) error 
 	return nil
 }
 
-// A sawError is an error of the one who looks at records, not of Kafka.
-type sawError struct{ error }
-
 // rereadOnce makes one fetch and returns the offset after what it passed.
 func (c *consumer) rereadOnce(ctx context.Context, at place, topicID kadm.TopicID, from, to int64, see func(*kgo.Record) error) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	leader, err := c.leader(ctx, at)
 	if err != nil {
 		return from, err
@@ -100,7 +103,7 @@ func (c *consumer) rereadOnce(ctx context.Context, at place, topicID kadm.TopicI
 			break
 		}
 		if err := see(r); err != nil {
-			return from, &sawError{err}
+			return from, err
 		}
 	}
 	return next, fetched.Err
@@ -154,28 +157,18 @@ func (c *consumer) leader(ctx context.Context, at place) (int32, error) {
 // isCompacted reports whether a topic loses records that a later one of their
 // key replaces.
 func (c *consumer) isCompacted(ctx context.Context, topic string) (bool, error) {
-	for attempt := 1; ; attempt++ {
-		configs, err := c.admin.DescribeTopicConfigs(ctx, topic)
-		if err == nil {
-			var config kadm.ResourceConfig
-			if config, err = configs.On(topic, nil); err == nil {
-				err = config.Err
-			}
-			if err == nil {
-				return cleansByKey(config), nil
-			}
-		}
-		if errors.Is(err, kerr.TopicAuthorizationFailed) {
-			c.warn("describe topic "+topic+": it is taken for one that is not compacted", err)
-			return false, nil
-		}
-		if ctx.Err() == nil {
-			c.warn("describe topic "+topic, err)
-		}
-		if err := c.backOff(ctx, attempt); err != nil {
-			return false, err
-		}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	configs, err := c.admin.DescribeTopicConfigs(ctx, topic)
+	if err != nil {
+		return false, err
 	}
+	config, err := configs.On(topic, nil)
+	if err = cmp.Or(err, config.Err); errors.Is(err, kerr.TopicAuthorizationFailed) {
+		c.warn("describe topic "+topic+": it is taken for one that is not compacted", err)
+		return false, nil
+	}
+	return cleansByKey(config), err
 }
 
 func cleansByKey(config kadm.ResourceConfig) bool {

@@ -31,11 +31,12 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 	if err != nil {
 		return nil, err
 	}
-	st, w, err := c.resume(ctx, l, parseVoucher(vouched, c.Root.ArchiveID, l))
+	v := parseVoucher(vouched, c.Root.ArchiveID, l)
+	st, w, err := c.resume(ctx, l, v)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.catchUp(ctx, st, w); err != nil {
+	if err := c.catchUp(ctx, st, w, v.writer()); err != nil {
 		return nil, err
 	}
 	b, err := c.bounds(ctx, at.topic, at.number)
@@ -49,6 +50,7 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 		return nil, err
 	}
 	p := newPartition(c.life, c.shared, c, st, w)
+	p.trusted = v.writer()
 	p.endAtStart = b.end
 	if b.start > st.NextOffset {
 		p.mail.push(mail{lostTo: b.start})
@@ -62,21 +64,19 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 
 // catchUp takes into st and w the segments of the line from st on, as far as
 // there are any, each after it was compared with Kafka. A segment that does not
-// continue the line is read twice before that is believed.
-func (c *consumer) catchUp(ctx context.Context, st *archive.State, w *window) error {
+// continue the line is read twice before that is believed. trusted is the writer
+// who vouched last.
+func (c *consumer) catchUp(ctx context.Context, st *archive.State, w *window, trusted archive.Writer) error {
 	for attempt := 1; ; attempt++ {
 		before := st.Ordinal
-		err := c.inTurn(ctx, func() error { return c.catchUpOne(ctx, st, w) })
-		var final *finalError
+		err := c.inTurn(ctx, func() error { return c.catchUpOne(ctx, st, w, trusted) })
 		switch {
 		case err == nil && st.Ordinal == before:
 			return nil
 		case err == nil:
 			attempt = 0
 			continue
-		case errors.As(err, &final):
-			return final.error
-		case isVerdict(err) && attempt > 1:
+		case c.isFinal(err), isVerdict(err) && attempt > 1:
 			return err
 		}
 		c.retrying(ctx, st.Line, attempt, err)
@@ -86,23 +86,19 @@ func (c *consumer) catchUp(ctx context.Context, st *archive.State, w *window) er
 	}
 }
 
-// A finalError is a verdict of a comparison. To ask again gives no other.
-type finalError struct{ error }
-
 // catchUpOne takes the segment behind st into st and w, if there is one.
-func (c *consumer) catchUpOne(ctx context.Context, st *archive.State, w *window) error {
+func (c *consumer) catchUpOne(ctx context.Context, st *archive.State, w *window, trusted archive.Writer) error {
 	o, err := c.nextSegment(ctx, st)
 	if errors.Is(err, archive.ErrNotFound) {
 		return nil
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.compareOnce(ctx, st, w, trusted, o)
 	}
-	if err := c.compare(ctx, st, w, o); err != nil {
-		return &finalError{err}
+	if err == nil {
+		c.take(st, w, o)
 	}
-	c.take(st, w, o)
-	return nil
+	return err
 }
 
 // inTurn calls f when fewer than startParallel partitions read from the bucket
@@ -243,6 +239,8 @@ func (c *consumer) bounds(ctx context.Context, topic string, number int32) (boun
 }
 
 func (c *consumer) tryBounds(ctx context.Context, topic string, number int32) (bounds, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	starts, err := c.admin.ListStartOffsets(ctx, topic)
 	if err != nil {
 		return bounds{}, err

@@ -25,10 +25,19 @@ var errWentBack = errors.New("the bucket went back in time")
 // of where to go on: a stale one, or none, only means that more segments are
 // compared.
 type voucher struct {
-	ArchiveID string     `json:"archiveId"`
-	TopicID   string     `json:"topicId"`
-	Ordinal   int64      `json:"ordinal"`
-	SHA256    chain.Hash `json:"sha256"` // of the whole object
+	ArchiveID string         `json:"archiveId"`
+	TopicID   string         `json:"topicId"`
+	Ordinal   int64          `json:"ordinal"`
+	SHA256    chain.Hash     `json:"sha256"` // of the whole object
+	Writer    archive.Writer `json:"writer"` // of who vouches
+}
+
+// writer returns the writer of the voucher; nil has none.
+func (v *voucher) writer() archive.Writer {
+	if v == nil {
+		return archive.Writer{}
+	}
+	return v.Writer
 }
 
 // text returns the voucher as the metadata of an offset commit.
@@ -71,7 +80,7 @@ func (c *consumer) vouch(ctx context.Context, parts map[place]*running, due map[
 	}
 	offsets := kadm.Offsets{}
 	for at, d := range due {
-		v := voucher{ArchiveID: c.Root.ArchiveID, TopicID: parts[at].line.TopicID, Ordinal: d.ordinal, SHA256: d.sum}
+		v := voucher{ArchiveID: c.Root.ArchiveID, TopicID: parts[at].line.TopicID, Ordinal: d.ordinal, SHA256: d.sum, Writer: c.writer}
 		offsets.Add(kadm.Offset{Topic: at.topic, Partition: at.number, At: d.offset, LeaderEpoch: d.epoch, Metadata: v.text()})
 	}
 	resp, err := c.admin.CommitOffsets(ctx, c.voucherGroup(), offsets)
