@@ -26,7 +26,7 @@ var acts = []act{
 	{8, (*world).startOne},
 	{5, (*world).stopOne},
 	{5, func(w *world) { w.withOne(func(p *process) { w.count("crash:now"); p.kill("now") }) }},
-	{8, (*world).armCrash},
+	{10, (*world).armCrash},
 	{4, func(w *world) {
 		w.withOne(func(p *process) { w.count("freeze:now"); p.freeze(w.sleep(), "now") })
 	}},
@@ -47,14 +47,12 @@ var acts = []act{
 			one(w.dice, (*world).deleteRecords, (*world).deleteUnder)(w, w.anyLine())
 		}
 	}},
-	{6, func(w *world) {
-		if w.plan.forges && w.step > w.plan.steps/2 {
-			l := w.anyLine()
-			w.produce(w.producer, l, w.dice.from(3, 12), delivered)
-			w.forge(l)
+	{12, func(w *world) {
+		if w.plan.forges && w.step > w.plan.steps*3/5 {
+			w.forgeNext(w.anyLine())
 		}
 	}},
-	{1.5, func(w *world) {
+	{3, func(w *world) {
 		if w.plan.recreates {
 			w.recreate()
 		}
@@ -136,8 +134,16 @@ func (w *world) alive() []*process {
 }
 
 func (w *world) startOne() {
-	if len(w.alive()) < w.plan.most {
-		w.startProcess()
+	if len(w.alive()) >= w.plan.most {
+		return
+	}
+	p := w.startProcess()
+	if w.dice.chance(0.3) {
+		t := trap{op: one(w.dice, "dial", "get", "get", "get-tail", "list", "send"), left: w.dice.from(1, 4)}
+		if w.dice.chance(0.3) {
+			t.freeze = w.sleep()
+		}
+		w.set(p, t)
 	}
 }
 
@@ -159,12 +165,14 @@ func (w *world) armFreeze() {
 }
 
 func (w *world) arm(t trap) {
-	w.withOne(func(p *process) {
-		w.say(p.name, "a trap is set: %+v", t)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.armed = &t
-	})
+	w.withOne(func(p *process) { w.set(p, t) })
+}
+
+func (w *world) set(p *process, t trap) {
+	w.say(p.name, "a trap is set: %+v", t)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.armed = &t
 }
 
 func (w *world) changeWeather() {
@@ -189,9 +197,13 @@ func (w *world) loseKafka() {
 	}
 	w.say("", "Kafka is away for %v, for %q", d, n.of)
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	n.until = time.Now().Add(d)
 	w.away = n
+	w.mu.Unlock()
+	if w.dice.chance(0.3) {
+		time.Sleep(w.dice.between(time.Millisecond, 2*time.Second))
+		w.stopOne()
+	}
 }
 
 // meddleWithAll ends all processes, waits until the group has forgotten them,
@@ -208,6 +220,13 @@ func (w *world) meddleWithAll() {
 	group, _ := w.plan.member(w.dice.IntN(2))
 	w.meddle(group)
 	w.startOne()
+}
+
+// forgeNext forges the next segment of a line, about records that nobody can
+// have archived yet.
+func (w *world) forgeNext(l *line) {
+	w.produce(w.producer, l, w.dice.from(3, 12), delivered)
+	w.forge(l)
 }
 
 // forged reports whether somebody has forged a segment of a line that is there.
@@ -323,6 +342,11 @@ func (w *world) finish() {
 		return
 	}
 	w.bury(0)
+	for _, l := range w.current() {
+		if w.plan.forges && w.dice.chance(0.5) {
+			w.forgeNext(l)
+		}
+	}
 	last := w.startProcess(func(s *pipeline.Settings) {
 		if len(s.Assign) > 0 {
 			s.Assign = w.share(0)

@@ -45,10 +45,11 @@ var forgeries = []forgery{
 	}},
 	{"invented-row", func(l *line, o *archive.SegmentObject, row int) bool {
 		made := o.Rows[row]
-		made.KafkaOffset = audit.I64(o.NextOffset)
+		made.SessionID = audit.Str("nobody-sent-this")
+		made.KafkaOffset = audit.I64(o.NextOffset) // maybe beyond the log
 		o.Rows = append(o.Rows, made)
 		o.NextOffset++
-		return o.NextOffset > l.end() || l.records[o.NextOffset-1].fate == control
+		return true
 	}},
 	{"other-version-other-tenant", func(_ *line, o *archive.SegmentObject, row int) bool {
 		o.Writer.Version, o.Rows[row].TenantID = "another", audit.Str("tenant-z")
@@ -92,8 +93,11 @@ func (w *world) forge(l *line) {
 			good = append(good, i)
 		}
 	}
+	if len(good) == 0 {
+		return
+	}
 	f := one(w.dice, forgeries...)
-	if len(good) == 0 || !f.alter(l, o, good[w.dice.IntN(len(good))]) {
+	if !f.alter(l, o, good[w.dice.IntN(len(good))]) {
 		return
 	}
 	body, err := archivetest.Forge(l.state, o)
@@ -123,7 +127,7 @@ func (w *world) honest(l *line) *archive.SegmentObject {
 		FirstOffset: from, NextOffset: from, LeaderEpoch: l.state.LeaderEpoch, Writer: *w.writer,
 	}}
 	fresh := map[audit.Fingerprint]bool{}
-	for n := w.dice.from(1, 20); n > 0 && o.NextOffset < l.end(); n-- {
+	for n := w.dice.from(4, 30); n > 0 && o.NextOffset < l.end(); n-- {
 		r := l.records[o.NextOffset]
 		r.decode()
 		switch {
@@ -133,8 +137,16 @@ func (w *world) honest(l *line) *archive.SegmentObject {
 			insertGap(o, archive.Gap{From: r.offset, To: r.offset + 1, Cause: archive.GapControl})
 		case r.fate == aborted:
 			insertGap(o, archive.Gap{From: r.offset, To: r.offset + 1, Cause: archive.GapCompacted})
-		case r.hasCoord && (fresh[r.coord] || len(l.coords[r.coord]) > 0):
+		case r.hasCoord && fresh[r.coord]:
 			return o
+		case r.hasCoord && len(l.coords[r.coord]) > 0:
+			rows := l.coords[r.coord]
+			first := rows[len(rows)-1]
+			if first.record.content != r.content {
+				return o
+			}
+			o.Duplicates = append(o.Duplicates, archive.Duplicate{Offset: r.offset, Tenant: r.row.TenantID.S, Seq: first.seq})
+			o.LeaderEpoch = 0
 		default:
 			fresh[r.coord] = true
 			o.Rows = append(o.Rows, w.row(l, r))

@@ -16,6 +16,9 @@ const (
 	grace    = 60 * time.Second
 	session  = 9 * time.Second
 	shutdown = 4 * time.Second
+	// stopSlack is what a process that is asked to stop may take beside that: to
+	// leave its group, which waits for a rebalance that goes on.
+	stopSlack = 30 * time.Second
 )
 
 // A plan is the world that a seed makes: what does not change while it runs.
@@ -53,8 +56,8 @@ func newPlan(d dice) plan {
 		flaky:      one(d, 0, 0, 0.03, 0.15),
 		compacted:  d.chance(0.15),
 		deletes:    d.chance(0.2),
-		recreates:  d.chance(0.1),
-		forges:     d.chance(0.3),
+		recreates:  d.chance(0.15),
+		forges:     d.chance(0.4),
 	}
 	if !exact && !slices.Contains(patient, p.group) {
 		p.group = one(d, patient...)

@@ -43,6 +43,8 @@ type process struct {
 	writing  map[string]context.Context // segments of a line that are on their way
 	stopped  map[archive.Line]error
 	started  map[archive.Line]bool
+	askedAt  time.Time // to stop
+	froze    bool      // at least once
 	endedAt  time.Time // dead or ended since
 }
 
@@ -107,6 +109,9 @@ func (w *world) startProcess(mutate ...func(*pipeline.Settings)) *process {
 			w.say(p.name, "has ended: %v", p.err)
 			p.mu.Lock()
 			p.endedAt = time.Now()
+			if took := p.endedAt.Sub(p.askedAt); p.asked.Load() && !p.froze && took > shutdown+stopSlack {
+				w.fail("%s took %v to stop", p.name, took)
+			}
 			p.mu.Unlock()
 		}
 	}()
@@ -206,6 +211,9 @@ func (p *process) alive() bool {
 func (p *process) stop() {
 	p.w.say(p.name, "is asked to stop")
 	p.asked.Store(true)
+	p.mu.Lock()
+	p.askedAt = time.Now()
+	p.mu.Unlock()
 	p.w.count("clean-stop")
 	p.cancel()
 }
@@ -238,7 +246,7 @@ func (p *process) freeze(d time.Duration, why string) {
 	}
 	p.w.say(p.name, "freezes for %v: %s", d, why)
 	thaw := make(chan struct{})
-	p.thaw = thaw
+	p.thaw, p.froze = thaw, true
 	go func() {
 		select {
 		case <-time.After(d):

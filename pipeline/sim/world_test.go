@@ -78,6 +78,7 @@ func simulate(t *testing.T, s seed) outcome {
 	synctest.Test(t, func(t *testing.T) {
 		w.trace = newTrace()
 		w.say("", "seed %d: %v", s, w.plan)
+		w.count("by:" + w.plan.group)
 		w.open()
 		w.drive()
 		w.finish()
