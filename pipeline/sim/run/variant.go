@@ -11,7 +11,7 @@ type variant struct {
 // on its sources, and one whose old text is no longer there fails.
 var variants = []variant{
 	{"adopts without comparing with Kafka", []patch{{
-		"pipeline/partition.go", "\tif other != nil {\n\t\terr = p.source.compare(p.put, st, w, other)\n\t}\n", "\t_ = w\n",
+		"pipeline/partition.go", "\tif other != nil {\n\t\terr = p.source.compare(p.put, st, w, p.trusted, other)\n\t}\n", "\t_ = w\n",
 	}}},
 	{"commits the offset before the PUT", []patch{{
 		"pipeline/partition.go", "\tst, w := p.state, p.window\n\tgo func()",
