@@ -37,7 +37,7 @@ func serve(l net.Listener, h *health, registry *prometheus.Registry) (stop func(
 	if l == nil {
 		return func() {}
 	}
-	server := &http.Server{Handler: handler(h, registry), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	server := &http.Server{Handler: handler(h, registry), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
 	go func() { _ = server.Serve(l) }() // until Close
 	return func() { _ = server.Close() }
 }

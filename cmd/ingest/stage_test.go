@@ -166,9 +166,14 @@ func (a *actor) ready() readiness {
 	return r
 }
 
-// holds reports whether the ingest has so many partitions, and is ready.
+// holds reports whether the ingest has so many partitions, which all run, and is
+// ready.
 func (a *actor) holds(partitions int) func() bool {
-	return func() bool { r := a.ready(); return r.Ready && r.Partitions == partitions }
+	running := fmt.Sprintf("\n%s_partitions{state=\"running\"} %d\n", namespace, partitions)
+	return func() bool {
+		r := a.ready()
+		return r.Ready && r.Partitions == partitions && strings.Contains(metricsOf(a), running)
+	}
 }
 
 // A safeBuffer may be read while somebody writes.
