@@ -30,7 +30,7 @@ func segment(t *testing.T, st *archive.State, salt byte, tenants ...string) []by
 		Format: archive.Format, ArchiveID: st.ArchiveID, Topic: st.Line.Topic, TopicID: st.Line.TopicID, Partition: st.Line.Partition,
 		Ordinal: st.Ordinal, PreviousSHA256: st.PreviousSHA256, FirstOffset: st.NextOffset,
 		NextOffset: st.NextOffset + int64(len(tenants)), LeaderEpoch: 0, Rows: int64(len(tenants)),
-		Writer: archive.Writer{Version: "test", Policy: "none"},
+		Writer: archive.Writer{Version: "test", Policy: "none", Settings: chain.Hash{}.String()},
 	}
 	heads := st.Clone()
 	logs := map[string]*archive.LogInterval{}

@@ -1,8 +1,11 @@
 package archive
 
 import (
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ledgerlake/ledgerlake/chain"
 )
@@ -142,6 +145,9 @@ func DecodeSegment(body []byte) (*Segment, error) {
 	if s.Format != Format {
 		return nil, fmt.Errorf("segment metadata: format %q, this version reads %q", s.Format, Format)
 	}
+	if err := s.checkMembers(); err != nil {
+		return nil, fmt.Errorf("segment metadata: %w", err)
+	}
 	var rows, lost int64
 	for _, l := range s.Logs {
 		rows += l.Rows
@@ -157,6 +163,36 @@ func DecodeSegment(body []byte) (*Segment, error) {
 			s.FirstOffset, s.NextOffset, s.NextOffset-s.FirstOffset, want)
 	}
 	return &s, nil
+}
+
+// checkMembers checks each member alone: what a writer never writes, and a
+// verifier refuses.
+func (s *Segment) checkMembers() error {
+	switch {
+	case s.Duplicates == nil || s.Gaps == nil || s.Logs == nil:
+		return errors.New("duplicates, gaps or logs is no array")
+	case min(s.Ordinal, s.FirstOffset, s.NextOffset, s.Rows, s.Made) < 0 || s.LeaderEpoch < -1 || s.Partition < 0:
+		return errors.New("a number is negative")
+	}
+	if sum, err := hex.DecodeString(s.Writer.Settings); err != nil || len(sum) != len(chain.Hash{}) || strings.ToLower(s.Writer.Settings) != s.Writer.Settings {
+		return fmt.Errorf("writer.settings %.80q is no hash", s.Writer.Settings)
+	}
+	for _, g := range s.Gaps {
+		if g.From < 0 || g.To <= g.From || g.Cause != GapControl && g.Cause != GapCompacted && g.Cause != GapLost {
+			return fmt.Errorf("a gap from %d to %d, cause %.40q", g.From, g.To, g.Cause)
+		}
+	}
+	for _, d := range s.Duplicates {
+		if d.Offset < 0 || d.Seq < 0 {
+			return fmt.Errorf("a duplicate at offset %d of seq %d", d.Offset, d.Seq)
+		}
+	}
+	for _, l := range s.Logs {
+		if l.Rows < 1 || l.FirstSeq < 0 || l.Epoch < 0 {
+			return fmt.Errorf("a log of %d rows from seq %d in epoch %d", l.Rows, l.FirstSeq, l.Epoch)
+		}
+	}
+	return nil
 }
 
 // Line returns the line that the segment says it belongs to.

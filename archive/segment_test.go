@@ -16,7 +16,7 @@ func sampleSegment() *archive.Segment {
 		Ordinal: 1, PreviousSHA256: &sum, FirstOffset: 10, NextOffset: 18, LeaderEpoch: -1, Rows: 3, Made: 1,
 		Duplicates: []archive.Duplicate{{Offset: 12, Tenant: "a\"b", Seq: 3}},
 		Gaps:       []archive.Gap{{From: 13, To: 14, Cause: archive.GapControl}, {From: 14, To: 18, Cause: archive.GapLost}},
-		Writer:     archive.Writer{Version: "1", Policy: "none", Settings: "00"},
+		Writer:     archive.Writer{Version: "1", Policy: "none", Settings: chain.Hash{}.String()},
 		Logs: []archive.LogInterval{
 			{Tenant: "acme", Scheme: chain.SchemeV1, FirstSeq: 4, Rows: 2, HeadIn: chain.Hash{2}, HeadOut: chain.Hash{3}, Size: 6, Frontier: []chain.Hash{{4}, {5}}},
 			{Tenant: "_partition", Scheme: chain.SchemeV1, Rows: 1, HeadIn: chain.Hash{6}, HeadOut: chain.Hash{7}, Size: 1, Frontier: []chain.Hash{{8}}},
@@ -75,6 +75,14 @@ func TestDecodeSegmentRefuses(t *testing.T) {
 		"null in a tuple":      {`[13,14,"control"]`, `[13,14,null]`},
 		"a hash in capitals":   {`"previousSha256":"01`, `"previousSha256":"0A`},
 		"a fraction":           {`"made":1`, `"made":1.5`},
+		"an unknown cause":     {`"control"]`, `"foo"]`},
+		"an empty gap":         {`[13,14,"control"],[14,18`, `[13,13,"control"],[13,18`},
+		"no settings":          {`"settings":"0000`, `"settings":"zz00`},
+		"settings in capitals": {`"settings":"0000`, `"settings":"AA00`},
+		"a negative offset":    {`"firstOffset":10`, `"firstOffset":-10`},
+		"a negative seq":       {`[12,"a\"b",3]`, `[12,"a\"b",-3]`},
+		"a log without rows":   {`"logs":[`, `"logs":[{"tenant":"ghost","scheme":"ledgerlake-v1","epoch":0,"firstSeq":0,"rows":0,"headIn":"` + chain.Hash{}.String() + `","headOut":"` + chain.Hash{}.String() + `","size":0,"frontier":[]},`},
+		"null for a list":      {`"duplicates":[[12,"a\"b",3]],"gaps":[[13,14,"control"],[14,18,"lost"]]`, `"duplicates":[[12,"a\"b",3],[13,"x",1],[14,"x",1],[15,"x",1],[16,"x",1],[17,"x",1]],"gaps":null`},
 	} {
 		bad := strings.Replace(string(good), swap[0], swap[1], 1)
 		if name == "a member twice, deep" {

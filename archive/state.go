@@ -108,6 +108,9 @@ func (s *State) Follows(o *SegmentObject) error {
 	}
 	trees := map[string]*chain.Tree{}
 	for _, l := range o.Logs {
+		if trees[l.Tenant] != nil {
+			return fmt.Errorf("%w: a log is listed twice", ErrBreaks)
+		}
 		h := s.Head(l.Tenant)
 		tree := h.Tree.Clone()
 		trees[l.Tenant] = &tree

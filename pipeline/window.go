@@ -2,9 +2,9 @@ package pipeline
 
 import "github.com/ledgerlake/ledgerlake/audit"
 
-// What one coordinate of a window costs, in bytes: the entry, its place in the
-// order, and its share of the map.
-const windowEntryBytes = 128
+// What one coordinate of a window costs at most, in bytes: the entry, its place
+// in the order, and its share of the map just after that has grown.
+const windowEntryBytes = 224
 
 // A window remembers the coordinates of the newest rows of a line, so that a
 // producer's repeat is known. When it is full, the oldest goes.
