@@ -52,6 +52,7 @@ type stage struct {
 	env    []string // of our binaries
 	ingest *parts.Process
 	runs   int
+	peak   int64 // bytes that the last process took at most, before it was stopped
 }
 
 // newStage starts a broker with the given topics, of one partition each, and a
@@ -172,6 +173,7 @@ func (s *stage) alive() error {
 // stop ends ingest by SIGTERM, which must be a clean end.
 func (s *stage) stop() {
 	s.Helper()
+	s.peak = residentPeak(s.ingest.Pid())
 	code, err := s.ingest.Stop(30 * time.Second)
 	s.must(err)
 	if code != 0 {
