@@ -352,6 +352,9 @@ func (w *world) finish() {
 		if len(s.Assign) > 0 {
 			s.Assign = w.share(0)
 		}
+		if w.plan.upgrades {
+			s.Version = "sim-last"
+		}
 	})
 	w.drain(last)
 	last.stop()

@@ -34,6 +34,7 @@ type plan struct {
 	compacted  bool    // the topic has cleanup.policy=compact
 	deletes    bool    // records are deleted before they are read
 	recreates  bool    // the topic is deleted and made again
+	upgrades   bool    // later processes are of another version
 	forges     bool    // somebody writes segments that say what is not so
 }
 
@@ -57,6 +58,7 @@ func newPlan(d dice) plan {
 		compacted:  d.chance(0.15),
 		deletes:    d.chance(0.2),
 		recreates:  d.chance(0.15),
+		upgrades:   d.chance(0.4),
 		forges:     d.chance(0.4),
 	}
 	if !exact && !slices.Contains(patient, p.group) {
@@ -73,8 +75,16 @@ func newPlan(d dice) plan {
 }
 
 func (p plan) String() string {
-	return fmt.Sprintf("%d partitions, up to %d processes, %s, batch %+v, window %d, %d tenants, flaky %.2f, compacted %t, deletes %t, recreates %t, forges %t",
-		p.partitions, p.most, p.group, p.batch, p.window, p.tenants, p.flaky, p.compacted, p.deletes, p.recreates, p.forges)
+	return fmt.Sprintf("%d partitions, up to %d processes, %s, batch %+v, window %d, %d tenants, flaky %.2f, compacted %t, deletes %t, recreates %t, upgrades %t, forges %t",
+		p.partitions, p.most, p.group, p.batch, p.window, p.tenants, p.flaky, p.compacted, p.deletes, p.recreates, p.upgrades, p.forges)
+}
+
+// version returns the version of the n-th process.
+func (p plan) version(n int) string {
+	if p.upgrades {
+		return fmt.Sprintf("sim-%d", n/3)
+	}
+	return "sim-0"
 }
 
 // member returns how the n-th process takes part: its group, and the client's

@@ -72,7 +72,7 @@ func (w *world) startProcess(mutate ...func(*pipeline.Settings)) *process {
 	plug, unplug := context.WithCancel(context.Background())
 	p.unplug = unplug
 	s := pipeline.Settings{
-		Archive: &store{p}, Group: group, Topics: []string{topic}, Version: "sim",
+		Archive: &store{p}, Group: group, Topics: []string{topic}, Version: w.plan.version(n),
 		Client: append([]kgo.Opt{
 			kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.Dialer(p.dial), kgo.WithContext(plug), kgo.DisableClientMetrics(), kgo.ClientID(p.name),
 			kgo.MetadataMinAge(100 * time.Millisecond), kgo.FetchMaxWait(3 * time.Second),
