@@ -33,6 +33,10 @@ func ReadSegment(body []byte) (*SegmentObject, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readSegment(f, body)
+}
+
+func readSegment(f *parquet.File, body []byte) (*SegmentObject, error) {
 	meta, ok := f.Metadata()
 	if !ok {
 		return nil, fmt.Errorf("no metadata %q", MetadataKey)
@@ -40,6 +44,9 @@ func ReadSegment(body []byte) (*SegmentObject, error) {
 	seg, err := DecodeSegment(meta)
 	if err != nil {
 		return nil, err
+	}
+	if f.NumRows() != seg.Rows {
+		return nil, fmt.Errorf("%d rows, the metadata says %d", f.NumRows(), seg.Rows)
 	}
 	o := &SegmentObject{Segment: seg, SHA256: sha256.Sum256(body), Bytes: int64(len(body))}
 	o.Rows = make([]chain.Row, 0, min(f.NumRows(), 1<<16))
@@ -52,14 +59,44 @@ func ReadSegment(body []byte) (*SegmentObject, error) {
 	return o, checkRows(seg, o.Rows)
 }
 
-// ReadForeignSegment is [ReadSegment] for bytes of which nothing vouches: it
-// checks the object's layout before it decodes a page, for damaged pages can
-// exhaust memory, and that its indexes hold and hide nothing.
-func ReadForeignSegment(body []byte) (*SegmentObject, error) {
+// What a segment may be, so that one of somebody else's cannot take all memory:
+// rows, and bytes of its pages once they are inflated.
+const (
+	MaxSegmentRows  = 1 << 16
+	maxSegmentBytes = 320 << 20
+)
+
+// OpenForeignSegment opens bytes of which nothing vouches: it checks the
+// object's layout, and that it is not larger than a segment may be, and decodes
+// no page.
+func OpenForeignSegment(body []byte) (*parquet.File, error) {
 	if err := parquet.CheckLayout(body); err != nil {
 		return nil, err
 	}
-	o, err := ReadSegment(body)
+	f, err := parquet.Open(body)
+	if err != nil {
+		return nil, err
+	}
+	size, err := f.Inflated()
+	switch {
+	case err != nil:
+		return nil, err
+	case f.NumRows() > MaxSegmentRows:
+		return nil, fmt.Errorf("%d rows, a segment has %d at most", f.NumRows(), MaxSegmentRows)
+	case size > maxSegmentBytes:
+		return nil, fmt.Errorf("%d MiB in memory, a segment has %d at most", size>>20, maxSegmentBytes>>20)
+	}
+	return f, nil
+}
+
+// ReadForeignSegment is [ReadSegment] of [OpenForeignSegment], and checks that
+// the object's indexes hold and hide nothing.
+func ReadForeignSegment(body []byte) (*SegmentObject, error) {
+	f, err := OpenForeignSegment(body)
+	if err != nil {
+		return nil, err
+	}
+	o, err := readSegment(f, body)
 	if err != nil {
 		return nil, err
 	}

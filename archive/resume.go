@@ -18,6 +18,9 @@ const (
 	resumeTail     = 64 << 10
 )
 
+// The largest footer that is read: of a segment with as many logs as rows.
+const maxFooter = 128 << 20
+
 // ErrCompacted: a catalog says that the line has been compacted. This version
 // does not know how to go on with it.
 var ErrCompacted = errors.New("the line has been compacted: this version cannot go on with it")
@@ -217,7 +220,7 @@ func readMetadata(ctx context.Context, src Source, key string) (*Segment, error)
 		}
 		meta, _, err := parquet.TailMetadata(tail, size)
 		var short *parquet.ShortTailError
-		if errors.As(err, &short) && int64(len(tail)) < size {
+		if errors.As(err, &short) && int64(len(tail)) < size && short.Need <= maxFooter {
 			need = short.Need
 			continue
 		}

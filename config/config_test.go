@@ -122,7 +122,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{
 			name: "a value that a flag has", args: []string{"--batch.rows", "many"},
-			want: `batch.rows (flag --batch.rows): "many" is not allowed: want a whole number from 1 to 1000000`,
+			want: `batch.rows (flag --batch.rows): "many" is not allowed: want a whole number from 1 to 60000`,
 		},
 		{
 			name: "a value that the environment has", environ: []string{"LEDGERLAKE_MEMORY=256"},
@@ -132,7 +132,7 @@ func TestFaults(t *testing.T) {
 			name: "a value that the file has", body: "batch:\n  strict: true\n  age: 50\n",
 			want: `batch.age (file l.yaml line 3): "50" is not allowed: want a duration from 1ms to 1h, in ms, s, m or h`,
 		},
-		{name: "out of range", args: []string{"--batch.rows", "0"}, want: `batch.rows (flag --batch.rows): "0" is not allowed: want a whole number from 1 to 1000000`},
+		{name: "out of range", args: []string{"--batch.rows", "0"}, want: `batch.rows (flag --batch.rows): "0" is not allowed: want a whole number from 1 to 60000`},
 		{name: "octal", body: "window: 010", want: `window (file l.yaml line 1): "010" is not allowed: want a whole number from 1 to 100000000`},
 		{name: "another word", args: []string{"--log-level=loud"}, want: `log-level (flag --log-level): "loud" is not allowed: want one of debug, info, warn, error`},
 		{name: "a switch", environ: []string{"LEDGERLAKE_KAFKA_TLS=yes"}, want: `kafka.tls (environment LEDGERLAKE_KAFKA_TLS): "yes" is not allowed: want true or false`},

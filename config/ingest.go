@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/s3sink"
 )
 
@@ -197,10 +198,17 @@ func (s *Ingest) decoding() []Setting {
 	}
 }
 
+// maxRows is less than a segment may have by more than a batch gets beside its
+// records.
+const (
+	maxRows = 60_000
+	_       = uint(archive.MaxSegmentRows - maxRows - 1024)
+)
+
 func (s *Ingest) batching() []Setting {
 	b := &s.Batch
 	return []Setting{
-		{Name: "batch.rows", Default: "32", Help: "A batch with this many rows becomes a segment.", Value: count(&b.Rows, 1, 1_000_000)},
+		{Name: "batch.rows", Default: "32", Help: "A batch with this many rows becomes a segment.", Value: count(&b.Rows, 1, maxRows)},
 		{
 			Name: "batch.age", Default: "50ms", Help: "A batch becomes a segment this long after its first row came.",
 			Value: duration(&b.Age, time.Millisecond, time.Hour),
@@ -211,11 +219,11 @@ func (s *Ingest) batching() []Setting {
 		},
 		{
 			Name: "batch.grow-rows", Default: "50000", Help: "While the store is busy with the segment before, a batch grows up to this many rows.",
-			Value: count(&b.GrowRows, 1, 1_000_000),
+			Value: count(&b.GrowRows, 1, maxRows),
 		},
 		{
 			Name: "batch.grow-bytes", Default: "8MiB", Help: "And up to this many bytes of records.",
-			Value: size(&b.GrowBytes, 1<<10, 1<<30),
+			Value: size(&b.GrowBytes, 1<<10, 64<<20),
 		},
 		{
 			Name: "batch.empty-age", Default: "10s", Help: "Repeats and Kafka's own markers, which make no row, are accounted for by a segment after this long.",

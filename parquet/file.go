@@ -143,6 +143,27 @@ func (f *File) Metadata() ([]byte, bool) { return f.document, f.named }
 // yields as many, or an error.
 func (f *File) NumRows() int64 { return f.meta.NumRows }
 
+// valueBytes is what one value of a page takes in a row, beside its bytes.
+const valueBytes = 16
+
+// Inflated returns what the pages of the object become in memory, in bytes, by
+// what their headers say. It decodes none.
+func (f *File) Inflated() (n int64, err error) {
+	defer boundary(&err)
+	for i := range f.meta.RowGroups {
+		for j := range f.meta.RowGroups[i].Columns {
+			for w := walk(f.object, &f.meta.RowGroups[i].Columns[j].MetaData); w.more(); {
+				h, _, err := w.next()
+				if err != nil {
+					return 0, err
+				}
+				n += int64(h.size) + valueBytes*int64(h.values)
+			}
+		}
+	}
+	return n, nil
+}
+
 // TailMetadata reads the metadata and the number of rows of an object of size
 // bytes from its last bytes, without the rest: one read of 64 KiB is nearly
 // always enough. If tail is too short the error is a [*ShortTailError], else it

@@ -107,6 +107,7 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 		kgo.FetchMaxWait(fetchWait),
 		kgo.WithDecompressor(inflater),
 		kgo.WithHooks(inflater),
+		kgo.RecordDeliveryTimeout(time.Minute),
 		kgo.MaxBufferedBytes(int(s.Memory / dlqShare)), // nothing but copies of rejects is produced
 	}
 	if len(s.Assign) == 0 {
@@ -195,7 +196,7 @@ func (c *consumer) run(ctx context.Context) error {
 	faults := c.hasFaults() // before the partitions are given away
 	// To leave the group waits for a rebalance that is under way, and that for
 	// members that may be dead. Nothing is lost by hanging up.
-	late := time.AfterFunc(time.Until(deadline), c.hangUp)
+	late := time.AfterFunc(max(time.Until(deadline), c.ShutdownTimeout/4), c.hangUp)
 	defer late.Stop()
 	c.client.CloseAllowingRebalance()
 	if faults {
@@ -399,7 +400,9 @@ func (c *consumer) revoke(ctx context.Context, _ *kgo.Client, lost map[string][]
 	defer cancel()
 	gone := c.remove(lost)
 	finishAll(ctx, gone, false)
-	c.commit(ctx, func() map[place]*running { return gone })
+	last, done := context.WithTimeout(context.WithoutCancel(ctx), max(time.Second, c.ShutdownTimeout/8))
+	defer done()
+	c.commit(last, func() map[place]*running { return gone })
 }
 
 // lose drops partitions that belong to somebody else by now.
@@ -445,9 +448,12 @@ func (c *consumer) shutdown() {
 	defer cancel()
 	c.client.AllowRebalance()
 	finishAll(ctx, c.all(), true)
-	c.commit(ctx, c.all)
+	// What is durable is said in any case.
+	last, done := context.WithTimeout(c.life, max(time.Second, c.ShutdownTimeout/8))
+	defer done()
+	c.commit(last, c.all)
 	if c.dlq != nil {
-		if err := c.client.Flush(ctx); err != nil {
+		if err := c.client.Flush(last); err != nil {
 			c.warn("flush "+c.DLQTopic, err)
 		}
 	}

@@ -521,9 +521,9 @@ func (p *partition) stored(e entry) (content audit.Fingerprint, erased bool, err
 // learn takes the content of a segment's rows into the window, and returns that
 // of the row of e.
 func (p *partition) learn(body []byte, e entry) (content audit.Fingerprint, erased bool, err error) {
-	o, err := archive.ReadSegment(body)
+	o, err := archive.ReadForeignSegment(body)
 	if err != nil {
-		return content, false, fmt.Errorf("segment %d: %w", e.ordinal, err)
+		return content, false, fmt.Errorf("segment %d: %w: %w", e.ordinal, archive.ErrBreaks, err)
 	}
 	found := false
 	for i := range o.Rows {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime"
@@ -122,7 +123,7 @@ func (sh *shared) readCoordinates(ctx context.Context, l archive.Line, ordinal i
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w", ordinal, err)
 	}
-	f, err := parquet.Open(body)
+	f, err := archive.OpenForeignSegment(body)
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w: %w", ordinal, archive.ErrBreaks, err)
 	}
@@ -155,9 +156,14 @@ func (sh *shared) rejected(l archive.Line, it *item, tenant string) {
 	if sh.dlq == nil || it.record == nil {
 		return
 	}
+	headers := make([]kgo.RecordHeader, 0, len(it.record.Headers)+5)
+	for _, h := range it.record.Headers {
+		headers = append(headers, kgo.RecordHeader{Key: strings.Clone(h.Key), Value: bytes.Clone(h.Value)})
+	}
+	// Copies, for what waits must not hold the fetch that brought it.
 	sh.dlq(&kgo.Record{
-		Topic: sh.DLQTopic, Key: it.record.Key, Value: it.record.Value,
-		Headers: append(slices.Clip(it.record.Headers),
+		Topic: sh.DLQTopic, Key: bytes.Clone(it.record.Key), Value: bytes.Clone(it.record.Value),
+		Headers: append(headers,
 			kgo.RecordHeader{Key: "ledgerlake-reason", Value: []byte(it.reject.Reason)},
 			kgo.RecordHeader{Key: "ledgerlake-detail", Value: []byte(it.reject.Detail)},
 			kgo.RecordHeader{Key: "ledgerlake-topic", Value: []byte(l.Topic)},

@@ -93,7 +93,7 @@ var Rooms = []Room{
 	},
 	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
-		Imports: []string{"s3sink", "pipeline"}, // whose settings it fills
+		Imports: []string{"archive", "s3sink", "pipeline"}, // whose settings it fills
 		Drivers: []string{"github.com/knadh/koanf", pflag, "go.yaml.in/yaml/v3"},
 	},
 	{
