@@ -48,6 +48,9 @@ var forgeries = []forgery{
 		return true
 	}, false},
 	{"invented-row", func(l *line, o *archive.SegmentObject, row int) bool {
+		if o.NextOffset < l.end() && l.records[o.NextOffset].superseded {
+			return false // Kafka may no longer be able to tell
+		}
 		made := o.Rows[row]
 		made.SessionID = audit.Str("nobody-sent-this")
 		made.KafkaOffset = audit.I64(o.NextOffset) // maybe beyond the log
