@@ -39,14 +39,14 @@ const fetchWait = 250 * time.Millisecond
 // told to, and hands each partition its records.
 type consumer struct {
 	*shared
-	client       *kgo.Client
-	admin        *kadm.Client
-	decompressor kgo.Decompressor
-	life         context.Context // of partitions: it ends after a clean stop, not with it
-	end          context.CancelFunc
-	hangUp       context.CancelFunc // ends all that the client waits for
-	joined       atomic.Bool        // partitions have been assigned, maybe none
-	turns        chan struct{}      // holds a token for each partition that reads from the bucket to start
+	client   *kgo.Client
+	admin    *kadm.Client
+	inflater *inflater
+	life     context.Context // of partitions: it ends after a clean stop, not with it
+	end      context.CancelFunc
+	hangUp   context.CancelFunc // ends all that the client waits for
+	joined   atomic.Bool        // partitions have been assigned, maybe none
+	turns    chan struct{}      // holds a token for each partition that reads from the bucket to start
 	// ready is closed once client and admin are set: the group may assign
 	// partitions before NewClient has returned.
 	ready chan struct{}
@@ -91,8 +91,8 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 	}
 	c := &consumer{
 		shared: newShared(s, ev), parts: map[place]*running{}, faults: map[place]stopping{}, ready: make(chan struct{}),
-		decompressor: inflater.Decompressor,
-		starts:       map[place]*starting{}, commits: make(chan struct{}, 1), turns: make(chan struct{}, startParallel),
+		inflater: inflater,
+		starts:   map[place]*starting{}, commits: make(chan struct{}, 1), turns: make(chan struct{}, startParallel),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	var wire context.Context

@@ -18,8 +18,10 @@ const (
 	// inflateAnswer bounds what is inflated of one answer of a broker before
 	// another batch is begun.
 	inflateAnswer = 16 << 20
-	// recordBytes is what the client keeps of a record beside its bytes.
+	// What the client keeps of a record, and of each of its headers, beside their
+	// bytes, and this process with it.
 	recordBytes = 256
+	headerBytes = 96
 )
 
 // errLater: an answer has inflated far enough. What is left of it is fetched
@@ -37,6 +39,11 @@ type inflater struct {
 }
 
 var _ kgo.HookBrokerRead = (*inflater)(nil)
+
+// forOneAnswer returns an inflater with the same bounds for one answer alone.
+func (d *inflater) forOneAnswer() *inflater {
+	return &inflater{Decompressor: d.Decompressor, most: d.most}
+}
 
 // newInflater returns one whose batches may become most bytes.
 func newInflater(most int64) (*inflater, error) {
@@ -68,23 +75,42 @@ func (d *inflater) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	size := int64(len(out)) + recordBytes*countRecords(out)
+	size := int64(len(out)) + besides(out)
 	if size > d.most {
-		return nil, fmt.Errorf("%w: %d bytes with what is kept of each record", kgo.ErrMaxDecompress, size)
+		return nil, fmt.Errorf("%w: %d bytes with what is kept of each record and header", kgo.ErrMaxDecompress, size)
 	}
 	d.inflated.Add(size)
 	return out, nil
 }
 
-// countRecords counts the records of a batch: each begins with its length.
-func countRecords(b []byte) (n int64) {
+// besides returns what is kept of the records of a batch beside their bytes. Of
+// a batch that is damaged it says something: the client says what is wrong.
+func besides(b []byte) (n int64) {
 	for len(b) > 0 {
 		length, k := binary.Varint(b)
 		if k <= 0 || length < 0 || length > int64(len(b)-k) {
-			return n // damaged: the client says so
+			return n
 		}
+		n += recordBytes + headerBytes*countHeaders(b[k:int64(k)+length])
 		b = b[int64(k)+length:]
-		n++
 	}
 	return n
+}
+
+// countHeaders reads how many headers a record has: behind its attributes, two
+// numbers, and the key and the value with their lengths.
+func countHeaders(record []byte) int64 {
+	b := record[min(1, len(record)):]
+	for field := range 5 {
+		n, k := binary.Varint(b)
+		switch b = b[max(k, 0):]; {
+		case k <= 0:
+			return 0
+		case field == 4:
+			return min(max(n, 0), int64(len(b))) // each has two bytes at least
+		case field >= 2 && n > 0:
+			b = b[min(n, int64(len(b))):]
+		}
+	}
+	return 0
 }

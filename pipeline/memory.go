@@ -72,7 +72,7 @@ func (b *budget) wait(ctx context.Context) {
 
 // cost returns what holding a record takes, in bytes.
 func cost(r *kgo.Record) int64 {
-	n := recordOverhead + len(r.Key) + len(r.Value)
+	n := recordOverhead + len(r.Key) + len(r.Value) + headerBytes*len(r.Headers)
 	for _, h := range r.Headers {
 		n += len(h.Key) + len(h.Value)
 	}

@@ -312,7 +312,9 @@ func (p *partition) known(it item) bool {
 // message returns r as the decoder reads it, for as long as the next call.
 func (p *partition) message(r *kgo.Record) *audit.Message {
 	m := message(r, p.headers[:0])
-	p.headers = m.Headers
+	if p.headers = m.Headers; cap(p.headers) > 1024 {
+		p.headers = nil
+	}
 	return m
 }
 

@@ -97,7 +97,7 @@ func (c *consumer) rereadOnce(ctx context.Context, at place, topicID kadm.TopicI
 		return from, err
 	}
 	o := kgo.ProcessFetchPartitionOpts{Offset: from, IsolationLevel: kgo.ReadCommitted(), Topic: at.topic, Partition: at.number}
-	fetched, next := kgo.ProcessFetchPartition(o, p, c.decompressor, nil)
+	fetched, next := kgo.ProcessFetchPartition(o, p, c.inflater.forOneAnswer(), nil)
 	for _, r := range fetched.Records {
 		if r.Offset >= to {
 			break
@@ -105,6 +105,9 @@ func (c *consumer) rereadOnce(ctx context.Context, at place, topicID kadm.TopicI
 		if err := see(r); err != nil {
 			return from, err
 		}
+	}
+	if errors.Is(fetched.Err, errLater) {
+		return next, nil // the rest comes with the next answer
 	}
 	return next, fetched.Err
 }
