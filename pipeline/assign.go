@@ -36,7 +36,6 @@ func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.
 	}
 	starts := map[place]*starting{}
 	for topic, numbers := range offsets {
-		c.assigned.Add(int64(len(numbers)))
 		for number := range numbers {
 			at := place{topic, number}
 			starts[at] = c.begin(at, vouched[at])
@@ -71,7 +70,6 @@ func (c *consumer) read(ctx context.Context, at place) {
 	if err != nil {
 		return // ctx is done
 	}
-	c.assigned.Add(1)
 	s := c.begin(at, vouched[at])
 	c.joined.Store(true)
 	select {
@@ -94,6 +92,7 @@ func (c *consumer) begin(at place, vouched string) *starting {
 		old.cancel()
 	}
 	c.starts[at] = s
+	c.hold(at, true)
 	c.mu.Unlock()
 	go func() {
 		defer close(s.done)
@@ -114,6 +113,16 @@ func (c *consumer) begin(at place, vouched string) *starting {
 		}
 	}()
 	return s
+}
+
+// hold notes whether a partition is given to this process. mu is held.
+func (c *consumer) hold(at place, held bool) {
+	if held {
+		c.held[at] = true
+	} else {
+		delete(c.held, at)
+	}
+	c.assigned.Store(int64(len(c.held)))
 }
 
 // leave does not wait for a start any more, or only for as long as its last

@@ -54,6 +54,7 @@ type consumer struct {
 	mu     sync.Mutex
 	parts  map[place]*running
 	starts map[place]*starting
+	held   map[place]bool     // partitions that this process was given
 	late   []place            // partitions that started after their assignment was answered
 	faults map[place]stopping // why partitions have stopped
 
@@ -92,7 +93,7 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 	c := &consumer{
 		shared: newShared(s, ev), parts: map[place]*running{}, faults: map[place]stopping{}, ready: make(chan struct{}),
 		inflater: inflater,
-		starts:   map[place]*starting{}, commits: make(chan struct{}, 1), turns: make(chan struct{}, startParallel),
+		starts:   map[place]*starting{}, held: map[place]bool{}, commits: make(chan struct{}, 1), turns: make(chan struct{}, startParallel),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	var wire context.Context
@@ -420,10 +421,10 @@ func (c *consumer) remove(lost map[string][]int32) map[place]*running {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for topic, numbers := range lost {
-		c.assigned.Add(-int64(len(numbers)))
 		for _, n := range numbers {
 			at := place{topic, n}
 			delete(c.faults, at)
+			c.hold(at, false)
 			c.client.ResumeFetchPartitions(map[string][]int32{topic: {n}})
 			if st := c.starts[at]; st != nil {
 				st.cancel()

@@ -679,3 +679,46 @@ func TestTwoTasksStartedByHandMakeOneLine(t *testing.T) {
 		}
 	})
 }
+
+// A process that was asleep while another wrote a hundred segments reads them,
+// and sends nothing of its own before it has come to their end.
+func TestCatchingUpSendsNothing(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		sleeper := w.tether()
+		sleeper.delay(bucketCall("create", "/00000000000000000000.parquet"), false, 4*time.Minute)
+		a := sleeper.ingest(1)
+		w.produce(0, calls("s", 0, 3)...)
+		b := w.tether().ingest(2, func(s *pipeline.Settings) { s.Group = "other" })
+		for i := range 100 {
+			w.produce(0, calls("s", 3+3*i, 3)...)
+			w.waitSegments(i + 1)
+		}
+		b.wantCleanStop()
+		before := w.creates("log/")
+		waitFor(w.t, "the sleeper to wake up", func() bool { return w.creates("log/") > before })
+		w.waitCommitted(0, 303)
+		a.wantCleanStop()
+		if got := w.creates("log/") - before; got > 2 {
+			t.Errorf("%d creates by the one that woke up", got)
+		}
+		wantKinds(w.t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 303)...)
+	})
+}
+
+// A group that archived to one bucket and finds another archive in its place
+// says so, and begins anew: nobody can tell a wrong bucket from a new one.
+func TestAnotherArchiveIsSaid(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.archived(calls("s", 0, 3))
+		w.memory = archive.NewMemory()
+		w.bucket.Bucket = w.memory
+		w.produce(0, calls("s", 3, 3)...)
+		r := w.tether().ingest(2)
+		w.waitCommitted(0, 6)
+		r.wantCleanStop()
+		if !slices.ContainsFunc(r.warned, func(s string) bool { return strings.Contains(s, "archived elsewhere before") }) {
+			t.Errorf("warned of %q", r.warned)
+		}
+		wantKinds(w.t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 6)...)
+	})
+}

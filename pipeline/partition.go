@@ -401,6 +401,12 @@ func (p *partition) land(l landing) error {
 		return nil
 	case l.err == nil:
 		p.adopt(l.other)
+		// There may be more behind it, and to try to write each would send the
+		// batch each time.
+		if err := p.restart(); err != nil {
+			p.give(f.batch.bytes)
+			return err
+		}
 	case errors.Is(l.err, archive.ErrBreaks) && p.retried != p.state.Ordinal:
 		p.retried = p.state.Ordinal
 		if err := p.restart(); err != nil {
@@ -466,7 +472,7 @@ func (p *partition) adopt(o *archive.SegmentObject) {
 	}
 }
 
-// restart reads from the bucket again what lies behind the state.
+// restart reads from the bucket what lies behind the state.
 func (p *partition) restart() error {
 	st := p.state.Clone()
 	if err := p.source.catchUp(p.put, st, p.window, p.trusted); err != nil {

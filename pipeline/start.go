@@ -31,6 +31,7 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 	if err != nil {
 		return nil, err
 	}
+	c.warnOfOther(vouched, l)
 	v := parseVoucher(vouched, c.Root.ArchiveID, l)
 	st, w, err := c.resume(ctx, l, v)
 	if err != nil {

@@ -60,6 +60,20 @@ func parseVoucher(metadata, archiveID string, l archive.Line) *voucher {
 	return &v
 }
 
+// errOtherArchive: the group vouched for segments of another archive.
+var errOtherArchive = errors.New("it was archived elsewhere before")
+
+// warnOfOther says that the group's voucher for a line is one for another
+// archive: the bucket may be a wrong one, or one that was emptied. It is none of
+// the line's faults; whoever wants a new archive gets it.
+func (c *consumer) warnOfOther(metadata string, l archive.Line) {
+	var v voucher
+	if json.Unmarshal([]byte(metadata), &v) == nil && v.TopicID == l.TopicID && v.ArchiveID != c.Root.ArchiveID {
+		c.warn(fmt.Sprintf("%s/%d: this group vouched for its segments up to %d in archive %s, and the bucket holds archive %s",
+			l.Topic, l.Partition, v.Ordinal, v.ArchiveID, c.Root.ArchiveID), errOtherArchive)
+	}
+}
+
 // check returns nil if a state is the one behind the segment of the voucher.
 func (v *voucher) check(st *archive.State) error {
 	if st.PreviousSHA256 == nil || *st.PreviousSHA256 != v.SHA256 {
