@@ -43,6 +43,11 @@ var acts = []act{
 			w.compact()
 		}
 	}},
+	{6, func(w *world) {
+		if w.plan.brokers > 1 {
+			w.moveLeader(w.anyLine())
+		}
+	}},
 	{5, func(w *world) {
 		if w.plan.deletes && !w.forged() {
 			one(w.dice, (*world).deleteRecords, (*world).deleteUnder)(w, w.anyLine())

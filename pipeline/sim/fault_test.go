@@ -31,7 +31,7 @@ var kinds = []string{
 	"freeze:create", "freeze:created", "freeze:get", "freeze:send", "freeze:now", "freeze-beyond-grace",
 	"by:kip-848", "by:assign", "by:range", "by:round-robin", "by:cooperative", "by:static", "by:two-groups",
 	"start", "clean-stop", "takeover", "adopted", "retry", "partition-stopped", "segment", "offset-commit",
-	"commit", "abort", "repeat-near", "repeat-far", "conflict", "poison", "null", "kafka-compacts", "kafka-deletes", "topic-recreated",
+	"commit", "abort", "repeat-near", "repeat-far", "conflict", "poison", "null", "leader-moved", "kafka-compacts", "kafka-deletes", "topic-recreated",
 	"group-offset-back", "group-offset-ahead", "group-offset-deleted",
 	"compared", "ghost", "lost-gap", "duplicate", "compacted-gap", "control-gap",
 	"forged:altered-row", "forged:invented-gap", "forged:invented-duplicate", "forged:beyond-the-log", "forged:invented-row",

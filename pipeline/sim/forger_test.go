@@ -158,11 +158,11 @@ func (w *world) honest(l *line) *archive.SegmentObject {
 				return o
 			}
 			o.Duplicates = append(o.Duplicates, archive.Duplicate{Offset: r.offset, Tenant: r.row.TenantID.S, Seq: first.seq})
-			o.LeaderEpoch = 0
+			o.LeaderEpoch = r.epoch
 		default:
 			fresh[r.coord] = true
 			o.Rows = append(o.Rows, w.row(l, r))
-			o.LeaderEpoch = 0
+			o.LeaderEpoch = r.epoch
 		}
 		o.NextOffset++
 	}

@@ -90,6 +90,19 @@ func (w *world) end(commit bool) {
 	}
 }
 
+// moveLeader lets another broker lead a partition, which takes a new epoch.
+func (w *world) moveLeader(l *line) {
+	info := w.kafka.PartitionInfo(topic, l.Partition)
+	if err := w.kafka.MoveTopicPartition(topic, l.Partition, (info.Leader+1)%int32(w.plan.brokers)); err != nil {
+		w.t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l.epoch = w.kafka.PartitionInfo(topic, l.Partition).Epoch
+	w.counts["leader-moved"]++
+	w.trace.say("", "%s has another leader, epoch %d", w.name(l.Line), l.epoch)
+}
+
 // compact lets Kafka take the records that later ones of their key supersede.
 // A transaction is ended first: this broker would take its records too, which
 // Kafka never does.

@@ -14,6 +14,7 @@ type line struct {
 	archive.Line
 	records []*record // by offset
 	start   int64     // Kafka's log start
+	epoch   int32     // of its leader
 	gone    bool      // the topic was deleted
 
 	state  *archive.State
@@ -48,6 +49,7 @@ const (
 // A record is what one offset was given.
 type record struct {
 	offset     int64
+	epoch      int32 // of the leader that took it
 	fate       fate
 	superseded bool // compaction may have taken it
 	message    audit.Message
@@ -89,7 +91,7 @@ func (l *line) end() int64 { return int64(len(l.records)) }
 
 // add enters what the next offset is given.
 func (l *line) add(f fate, key, value []byte, at time.Time) *record {
-	r := &record{offset: l.end(), fate: f, message: audit.Message{
+	r := &record{offset: l.end(), epoch: l.epoch, fate: f, message: audit.Message{
 		Topic: l.Topic, Partition: l.Partition, Offset: l.end(), Timestamp: at, Key: key, Value: value,
 	}}
 	l.records = append(l.records, r)

@@ -24,7 +24,7 @@ func (l *line) judge(body []byte, window int) error {
 	if err := l.state.Continues(o.Segment); err != nil {
 		return err
 	}
-	j := &judging{line: l, o: o, window: window}
+	j := &judging{line: l, o: o, window: window, epoch: l.state.LeaderEpoch}
 	switch {
 	case o.NextOffset <= o.FirstOffset:
 		return fmt.Errorf("offsets %d to %d", o.FirstOffset, o.NextOffset)
@@ -35,6 +35,9 @@ func (l *line) judge(body []byte, window int) error {
 	}
 	if err := errors.Join(j.fates(), j.trees()); err != nil {
 		return err
+	}
+	if o.LeaderEpoch != j.epoch {
+		return fmt.Errorf("leader epoch %d, that of its last record is %d", o.LeaderEpoch, j.epoch)
 	}
 	l.state.Advance(o.Segment, o.SHA256, o.ArchivedAt())
 	l.sums, l.writer = append(l.sums, o.SHA256), o.Writer
@@ -50,7 +53,8 @@ type judging struct {
 	line   *line
 	o      *archive.SegmentObject
 	window int
-	row    int // the next of o.Rows
+	row    int   // the next of o.Rows
+	epoch  int32 // of the newest record
 }
 
 // fates goes through the offsets in order; rows, duplicates and gaps must tile
@@ -66,9 +70,11 @@ func (j *judging) fates() error {
 		switch {
 		case isRow && !isDup && !isGap:
 			err = j.isRow(at)
+			j.epoch = j.line.records[at].epoch
 		case isDup && !isRow && !isGap:
 			err = j.isDuplicate(at, dups[0])
 			dups = dups[1:]
+			j.epoch = j.line.records[at].epoch
 		case isGap && !isRow && !isDup && gaps[0].To > at:
 			err = j.isGap(gaps[0])
 			next, gaps = gaps[0].To, gaps[1:]

@@ -23,6 +23,7 @@ const (
 
 // A plan is the world that a seed makes: what does not change while it runs.
 type plan struct {
+	brokers    int // between which leaders move
 	partitions int32
 	most       int    // processes alive at once
 	group      string // how the partitions are spread: one of groupings
@@ -48,6 +49,7 @@ var patient = groupings[:2]
 
 func newPlan(d dice) plan {
 	p := plan{
+		brokers:    one(d, 1, 1, 2),
 		partitions: int32(d.from(1, 3)),
 		most:       d.from(1, 5),
 		group:      one(d, groupings...),
@@ -75,8 +77,8 @@ func newPlan(d dice) plan {
 }
 
 func (p plan) String() string {
-	return fmt.Sprintf("%d partitions, up to %d processes, %s, batch %+v, window %d, %d tenants, flaky %.2f, compacted %t, deletes %t, recreates %t, upgrades %t, forges %t",
-		p.partitions, p.most, p.group, p.batch, p.window, p.tenants, p.flaky, p.compacted, p.deletes, p.recreates, p.upgrades, p.forges)
+	return fmt.Sprintf("%d brokers, %d partitions, up to %d processes, %s, batch %+v, window %d, %d tenants, flaky %.2f, compacted %t, deletes %t, recreates %t, upgrades %t, forges %t",
+		p.brokers, p.partitions, p.most, p.group, p.batch, p.window, p.tenants, p.flaky, p.compacted, p.deletes, p.recreates, p.upgrades, p.forges)
 }
 
 // version returns the version of the n-th process.

@@ -74,6 +74,8 @@ func simulate(t *testing.T, s seed) outcome {
 	forgetDecoders()
 	w := &world{t: t, seed: s, dice: s.dice(0), counts: map[string]int{}, values: newValues(s.dice(1))}
 	w.plan = newPlan(w.dice)
+	watch := time.AfterFunc(patience, func() { panic(fmt.Sprintf("seed %d hangs: its clock stands still", s)) })
+	defer watch.Stop()
 	var took time.Duration
 	synctest.Test(t, func(t *testing.T) {
 		w.trace = newTrace()
@@ -89,6 +91,9 @@ func simulate(t *testing.T, s seed) outcome {
 	return outcome{seed: s, plan: w.plan, fault: w.fault, trace: w.trace, counts: w.counts, took: took}
 }
 
+// patience is how long a seed may take, by the clock on the wall.
+const patience = 5 * time.Minute
+
 // forgetDecoders empties parquet-go's pool of zstd decoders: one that was made
 // in a bubble must not be used in another.
 func forgetDecoders() { pq.Zstd = zstd.Codec{Level: pq.Zstd.Level} }
@@ -97,7 +102,7 @@ func forgetDecoders() { pq.Zstd = zstd.Codec{Level: pq.Zstd.Level} }
 func (w *world) open() {
 	w.memory = archive.NewMemory()
 	var err error
-	w.kafka, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(9093), kfake.ListenFn(w.net.Listen),
+	w.kafka, err = kfake.NewCluster(kfake.NumBrokers(w.plan.brokers), kfake.Ports([]int{9093, 9094}[:w.plan.brokers]...), kfake.ListenFn(w.net.Listen),
 		kfake.BrokerConfigs(map[string]string{
 			"group.consumer.heartbeat.interval.ms": fmt.Sprint(session.Milliseconds() / 3),
 			"group.consumer.session.timeout.ms":    fmt.Sprint(session.Milliseconds()),
