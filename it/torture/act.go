@@ -128,14 +128,26 @@ func (r *round) leftBy(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		groups, err := kadm.NewClient(r.client).DescribeGroups(ctx, r.name)
-		if g := groups[r.name]; err == nil && len(g.Members) == n && g.State == "Stable" {
+		members, state := r.members(ctx)
+		if members == n && state == "Stable" {
 			return nil
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return fmt.Errorf("the group has not come down to %d members: %w", n, err)
+			return fmt.Errorf("the group has not come down to %d members: %d, %s: %w", n, members, state, err)
 		}
 	}
+}
+
+// members returns how many members the group has, and its state, by the one of
+// two requests that goes with its protocol.
+func (r *round) members(ctx context.Context) (int, string) {
+	admin := kadm.NewClient(r.client)
+	if r.brokerShares {
+		groups, _ := admin.DescribeConsumerGroups(ctx, r.name)
+		return len(groups[r.name].Members), groups[r.name].State
+	}
+	groups, _ := admin.DescribeGroups(ctx, r.name)
+	return len(groups[r.name].Members), groups[r.name].State
 }
 
 // stopOne stops a member in good order, which has to leave nothing to do, and

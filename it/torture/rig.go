@@ -30,9 +30,16 @@ const bucket = "archive"
 // a broker accepts.
 const sessionTimeout = 6 * time.Second
 
-// soonBack are properties of a broker that may come back soon after a kill: a
-// new one has to wait until the old one's session is over, which is 9 s.
-const soonBack = "broker.session.timeout.ms=2000\nbroker.heartbeat.interval.ms=500\n"
+// brokerProperties let a broker come back soon after a kill, for which it has
+// to wait until its old session is over (9 s otherwise), and give up soon on
+// members of groups of protocol consumer, whose timeout is the broker's.
+const brokerProperties = `broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=500
+group.consumer.min.session.timeout.ms=6000
+group.consumer.session.timeout.ms=6000
+group.consumer.min.heartbeat.interval.ms=1000
+group.consumer.heartbeat.interval.ms=1000
+`
 
 // A rig is what the rounds of a run share.
 type rig struct {
@@ -58,7 +65,7 @@ func newRig(ctx context.Context, s *settings, dir string, private bool, out *pri
 	if err := os.MkdirAll(filepath.Join(dir, "store"), 0o755); err != nil {
 		return nil, err
 	}
-	if r.kafka, err = parts.StartKafkaWith(filepath.Join(dir, "kafka"), parts.KafkaOptions{Properties: soonBack}); err != nil {
+	if r.kafka, err = parts.StartKafkaWith(filepath.Join(dir, "kafka"), parts.KafkaOptions{Properties: brokerProperties}); err != nil {
 		return nil, err
 	}
 	if r.client, err = kgo.NewClient(kgo.SeedBrokers(r.kafka.Addr), kgo.MetadataMinAge(100*time.Millisecond)); err != nil {

@@ -39,6 +39,10 @@ type round struct {
 	witness *witness
 	ledger  *ledger
 	doing   string // for people
+	// brokerShares: the group is of protocol consumer (KIP-848), in which the
+	// broker shares the partitions, and not of protocol classic, in which the
+	// members do.
+	brokerShares bool
 }
 
 // run makes the topic and the archive, does the acts, and leaves nothing. It
@@ -77,6 +81,8 @@ func (r *round) begin(ctx context.Context) error {
 		return err
 	}
 	r.group = oracle.Group{Client: r.client, Name: r.name}
+	r.brokerShares = r.rng.IntN(2) == 0
+	r.say("%s: group protocol %s", r.name, map[bool]string{false: "classic", true: "consumer"}[r.brokerShares])
 	r.ledger = newLedger(parts.S3Client(r.store.URL()), r.name+"/", filepath.Join(dir, "segments"), partitions)
 	var err error
 	if r.witness, err = newWitness(ctx, r.kafka.Addr, r.name, partitions); err != nil {
@@ -101,7 +107,11 @@ func (r *round) begin(ctx context.Context) error {
 
 // join starts one more member of the group.
 func (r *round) join() error {
-	return r.fleet.join("--topics", r.name, "--group", r.name, "--kafka.session-timeout", sessionTimeout.String())
+	protocol := []string{"--kafka.session-timeout", sessionTimeout.String()}
+	if r.brokerShares {
+		protocol = []string{"--kafka.group-protocol", "consumer"} // the broker has the timeout
+	}
+	return r.fleet.join(append([]string{"--topics", r.name, "--group", r.name}, protocol...)...)
 }
 
 // joinAll starts as many members as there should be.
@@ -306,6 +316,8 @@ func (r *round) finish(ctx context.Context) error {
 	if err := r.recovered(ctx); err != nil {
 		return err
 	}
+	r.say("%s: %s records acknowledged, %s more in transactions that were aborted, %s given up by a producer", r.name,
+		thousands(r.load.acked.Load()), thousands(r.load.aborted.Load()), thousands(r.load.failed.Load()))
 	return r.fleet.stop()
 }
 
