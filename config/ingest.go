@@ -230,7 +230,7 @@ func (s *Ingest) batching() []Setting {
 			Value: duration(&b.EmptyAge, time.Millisecond, time.Hour),
 		},
 		{
-			Name: "memory", Default: "256MiB", Help: "What all partitions together may hold: three quarters of it records that are not in the bucket yet (fetching pauses when that is spent), a quarter the windows. The heap is kept to about twice of it, unless GOMEMLIMIT says otherwise.",
+			Name: "memory", Default: "256MiB", Help: "What all partitions together may hold: three quarters of it records that are not in the bucket yet (fetching pauses when that is spent), a quarter the windows. The heap is kept to this, a quarter of it and 64MiB, unless GOMEMLIMIT says otherwise.",
 			Value: size(&s.Memory, 32<<20, 1<<40),
 		},
 		{

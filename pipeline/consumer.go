@@ -192,12 +192,11 @@ func (c *consumer) run(ctx context.Context) error {
 	}
 	c.poll(ctx)
 	aside.Wait()
-	deadline := time.Now().Add(c.ShutdownTimeout)
 	c.shutdown()
 	faults := c.hasFaults() // before the partitions are given away
 	// To leave the group waits for a rebalance that is under way, and that for
 	// members that may be dead. Nothing is lost by hanging up.
-	late := time.AfterFunc(max(time.Until(deadline), c.ShutdownTimeout/4), c.hangUp)
+	late := time.AfterFunc(max(time.Second, c.ShutdownTimeout/4), c.hangUp)
 	defer late.Stop()
 	c.client.CloseAllowingRebalance()
 	if faults {

@@ -156,7 +156,7 @@ func (p *process) archive(ctx context.Context, r *report, engine *pipeline.Inges
 	reporting, stop := context.WithCancel(context.Background())
 	defer stop()
 	go r.progress(reporting, s.Log.Progress)
-	boundHeap(2 * s.Memory)
+	boundHeap(s.Memory + s.Memory/4 + 64<<20)
 	err := within(ctx, s.ShutdownTimeout, func() error { return engine.Run(ctx) })
 	p.log.Info("ingest ends", append(r.total(), zap.Bool("clean", err == nil))...)
 	return err
