@@ -3,6 +3,7 @@
 package it
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/ledgerlake/ledgerlake/it/parts"
 )
@@ -50,6 +53,7 @@ func TestSecureConnections(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := p.newStream(t, "secure."+c.name).by(c.addr, c.env)
+			s.waitForTopic(t)
 			ingest := s.ingest(t, c.args...)
 			sent, err := s.sendWithFranz(t.Context(), 500, 0)
 			if err != nil {
@@ -64,6 +68,21 @@ func TestSecureConnections(t *testing.T) {
 	}
 	for _, r := range refused {
 		t.Run(r.name, func(t *testing.T) { r.requireWaiting(t) })
+	}
+}
+
+// waitForTopic waits until the broker answers for a topic that it has just
+// made. A client that asks before asks again seconds later.
+func (s *stream) waitForTopic(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		ends, err := kadm.NewClient(s.client).ListEndOffsets(t.Context(), s.topic)
+		if err = errors.Join(err, ends.Error()); err == nil && len(ends[s.topic]) == partitions {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: %v", s.topic, err)
+		}
 	}
 }
 

@@ -76,6 +76,10 @@ func (r *round) begin(ctx context.Context) error {
 	if _, err := kadm.NewClient(r.client).CreateTopic(ctx, partitions, 1, nil, r.name); err != nil {
 		return err
 	}
+	// A client that asks before the broker knows it asks again seconds later.
+	if _, err := r.ends(ctx); err != nil {
+		return err
+	}
 	dir := filepath.Join(r.dir, r.name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
