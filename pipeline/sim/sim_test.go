@@ -49,7 +49,7 @@ func TestSim(t *testing.T) {
 		o := simulate(t, seed(s))
 		if o.fault != nil {
 			fmt.Printf("%s\nfailure %d %s\n", o.trace, s, strings.ReplaceAll(o.fault.Error(), "\n", "; "))
-			t.Fatalf("seed %d: %v\nreplay it with: make sim SEED=%d", s, o.fault, s)
+			t.Fatalf("seed %d: %v\n%s", s, o.fault, howToReplay(s))
 		}
 		sum.add(o)
 		collect()
@@ -60,6 +60,14 @@ func TestSim(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Printf("summary %s\n", text)
+}
+
+// howToReplay says how a seed is run again.
+func howToReplay(s uint64) string {
+	if exact {
+		return fmt.Sprintf("replay it with: make sim SEED=%d", s)
+	}
+	return fmt.Sprintf("run it again, not exactly, with: go test ./pipeline/sim -run TestSim -sim.seed=%d", s)
 }
 
 // A summary is what a process tells of its seeds, to who sums up.
