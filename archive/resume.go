@@ -189,25 +189,17 @@ func (w *walk) metadata(ctx context.Context, from, to int64) ([]*Segment, error)
 	return segs, g.Wait()
 }
 
-// SegmentOfRow returns the ordinal, below a given one, of the segment that holds
-// the row of a seq of a tenant's log. It returns an error matching
-// [ErrNotFound] if there is none. The cost is one GET for each segment between.
-func SegmentOfRow(ctx context.Context, src Source, l Line, below int64, tenant string, seq int64) (int64, error) {
-	for ordinal := below - 1; ordinal >= 0; ordinal-- {
-		seg, err := readMetadata(ctx, src, SegmentKey(l, ordinal))
-		if errors.Is(err, ErrNotFound) {
-			return 0, fmt.Errorf("segment %d: %w: it is gone", ordinal, ErrBreaks)
-		}
-		if err != nil {
-			return 0, fmt.Errorf("segment %d: %w", ordinal, err)
-		}
-		for _, log := range seg.Logs {
-			if log.Tenant == tenant && log.FirstSeq <= seq && seq < log.FirstSeq+log.Rows {
-				return ordinal, nil
-			}
-		}
+// GetMetadata reads the metadata of a segment alone. The error matches
+// [ErrBreaks] where it is gone or is no segment.
+func GetMetadata(ctx context.Context, src Source, l Line, ordinal int64) (*Segment, error) {
+	seg, err := readMetadata(ctx, src, SegmentKey(l, ordinal))
+	if errors.Is(err, ErrNotFound) {
+		return nil, fmt.Errorf("segment %d: %w: it is gone", ordinal, ErrBreaks)
 	}
-	return 0, fmt.Errorf("row %d of a log: %w", seq, ErrNotFound)
+	if err != nil {
+		return nil, fmt.Errorf("segment %d: %w", ordinal, err)
+	}
+	return seg, nil
 }
 
 // readMetadata reads a segment's metadata from the end of its object: one GET,

@@ -120,25 +120,16 @@ func TestResumeBehindTheFirstSegments(t *testing.T) {
 	}
 }
 
-// A row's segment is found wherever it lies, and a row that is not there is not.
-func TestSegmentOfRow(t *testing.T) {
+// A segment's metadata is read without its rows, and one that is gone is a
+// break, not a place where the line ends.
+func TestGetMetadata(t *testing.T) {
 	b := archive.NewMemory()
-	grow(t, b, 9)
-	for _, tt := range []struct {
-		tenant string
-		seq    int64
-		below  int64
-		want   int64 // -1: not found
-	}{
-		{"once", 0, 9, 3}, {"once", 1, 9, -1}, {"once", 0, 3, -1}, {"acme", 0, 9, 0}, {"acme", 7, 9, 8}, {"nobody", 0, 9, -1},
-	} {
-		got, err := archive.SegmentOfRow(t.Context(), b, line, tt.below, tt.tenant, tt.seq)
-		if tt.want < 0 {
-			if !errors.Is(err, archive.ErrNotFound) {
-				t.Errorf("%+v: %d, %v", tt, got, err)
-			}
-		} else if err != nil || got != tt.want {
-			t.Errorf("%+v: %d, %v", tt, got, err)
-		}
+	grow(t, b, 4)
+	seg, err := archive.GetMetadata(t.Context(), b, line, 3)
+	if err != nil || seg.Ordinal != 3 || len(seg.Logs) != 1 || seg.Logs[0].Tenant != "once" {
+		t.Errorf("segment 3: %+v, %v", seg, err)
+	}
+	if _, err := archive.GetMetadata(t.Context(), b, line, 4); !errors.Is(err, archive.ErrBreaks) {
+		t.Errorf("segment 4: %v", err)
 	}
 }

@@ -101,7 +101,7 @@ func (c *consumer) begin(at place, vouched string) *starting {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			c.stopped(at, err)
+			c.stopped(at, s, err)
 		default:
 			c.launch(at, s, p)
 			return
@@ -143,6 +143,7 @@ func (c *consumer) fetchFrom(at place, s *starting) (kgo.Offset, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r := c.parts[at]; r != nil && r.started == s {
+		c.client.ResumeFetchPartitions(map[string][]int32{at.topic: {at.number}})
 		return kgo.NewOffset().At(r.fetchFrom).WithEpoch(r.fetchEpoch()), true
 	}
 	if s.late && c.starts[at] == s {
@@ -165,8 +166,8 @@ func (c *consumer) fetchLate() {
 	c.late = nil
 	c.mu.Unlock()
 	c.moveTo(late)
-	for at := range late {
-		c.client.ResumeFetchPartitions(map[string][]int32{at.topic: {at.number}})
+	for at, r := range late {
+		c.unpause(at, r.started)
 	}
 }
 
@@ -187,8 +188,8 @@ func (c *consumer) moveTo(parts map[place]*running) {
 // launch lets a partition run that has started.
 func (c *consumer) launch(at place, s *starting, p *partition) {
 	p.gate = gate{
-		close: func() { c.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.number}}) },
-		open:  func() { c.client.ResumeFetchPartitions(map[string][]int32{at.topic: {at.number}}) },
+		close: func() { c.pause(at, s) },
+		open:  func() { c.unpause(at, s) },
 	}
 	r := &running{partition: p, started: s, delivered: p.fetchFrom}
 	r.end.Store(p.endAtStart)
@@ -211,7 +212,7 @@ func (c *consumer) launch(at place, s *starting, p *partition) {
 	}
 	go func() {
 		if err := p.run(); err != nil && !isDropped(err) {
-			c.stopped(at, err)
+			c.stopped(at, s, err)
 		}
 	}()
 }

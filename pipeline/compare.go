@@ -46,23 +46,14 @@ type comparison struct {
 	now     time.Time
 	// compacted reports whether the topic has cleanup.policy=compact.
 	compacted func() (bool, error)
-	// rowAt returns the coordinates and the content of an archived row below the
-	// segment, erased where its content is gone.
-	rowAt func(tenant string, seq int64) (archivedRow, error)
+	// rowAt is [rowFinder.find] below the segment.
+	rowAt func(tenant string, seq, hint int64) (archivedRow, error)
 
 	stretches []stretch
 	next      int // of stretches, to be looked at
 	made      map[audit.Fingerprint]entry
 	epoch     int32 // of the newest record
 	missed    bool  // a record is gone since, by compaction or retention
-}
-
-// An archivedRow is what a comparison asks of a row.
-type archivedRow struct {
-	coord   audit.Fingerprint
-	content audit.Fingerprint
-	erased  bool
-	found   bool
 }
 
 // A stretch is what a segment says of some offsets: a row, a duplicate or a
@@ -76,7 +67,11 @@ type stretch struct {
 
 // forged returns the error for an offset.
 func (c *comparison) forged(offset int64, format string, args ...any) error {
-	return fmt.Errorf("segment %d: offset %d: %w: %s", c.o.Ordinal, offset, ErrForged, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	if c.o.Writer != c.writer {
+		text += fmt.Sprintf(" (it says that version %q wrote it, under other settings or another version than this, %q; if that was yours, run that one once, and let it stop cleanly)", c.o.Writer.Version, c.writer.Version)
+	}
+	return fmt.Errorf("segment %d: offset %d: %w: %s", c.o.Ordinal, offset, ErrForged, text)
 }
 
 // begin lays the segment's rows, duplicates and gaps side by side, and requires
@@ -253,13 +248,17 @@ func (c *comparison) first(coord audit.Fingerprint, tenant string, seq int64) (a
 	if !ok {
 		e, ok = c.window.lookup(coord)
 	}
-	if ok && e.tenant == tenant && e.seq == seq && e.content != (audit.Fingerprint{}) {
-		return archivedRow{coord: coord, content: e.content, found: true}, nil
+	hint := int64(-1)
+	if ok && e.tenant == tenant && e.seq == seq {
+		if e.content != (audit.Fingerprint{}) {
+			return archivedRow{coord: coord, content: e.content, found: true}, nil
+		}
+		hint = e.ordinal
 	}
 	if seq >= c.state.Head(tenant).Tree.Size {
 		return archivedRow{}, nil // a row of this segment, but not one of these coordinates
 	}
-	return c.rowAt(tenant, seq)
+	return c.rowAt(tenant, seq, hint)
 }
 
 // row requires that a row says what its record says.
@@ -276,7 +275,7 @@ func (c *comparison) row(got, rec *audit.Record, reject *audit.Reject, m *audit.
 		differs = differsInSubstance
 	}
 	if column := differs(rec, got); column != "" {
-		return c.forged(at, "the row has another %s than the record (written by version %q, this is %q)", column, c.o.Writer.Version, c.writer.Version)
+		return c.forged(at, "the row has another %s than the record", column)
 	}
 	c.remember(got)
 	return nil
@@ -390,10 +389,11 @@ func (c *consumer) compareOnce(ctx context.Context, st *archive.State, w *window
 	if err != nil {
 		return fmt.Errorf("list offsets: %w", err)
 	}
+	finder := newRowFinder(c.Archive, st.Line, st.Ordinal)
 	x := &comparison{
 		o: o, state: st, window: w, decoder: c.decoder(at.topic), writer: c.writer, trusted: trusted, start: b.start, now: c.Now(),
 		compacted: func() (bool, error) { return c.isCompacted(ctx, at.topic) },
-		rowAt:     func(tenant string, seq int64) (archivedRow, error) { return c.rowAt(ctx, st, tenant, seq) },
+		rowAt:     func(tenant string, seq, hint int64) (archivedRow, error) { return finder.find(ctx, tenant, seq, hint) },
 	}
 	if err := x.begin(); err != nil {
 		return err
@@ -420,27 +420,4 @@ func (c *comparison) gone() (int64, bool) {
 		}
 	}
 	return 0, false
-}
-
-// rowAt reads a row of a log from the segments in front of st.
-func (c *consumer) rowAt(ctx context.Context, st *archive.State, tenant string, seq int64) (archivedRow, error) {
-	ordinal, err := archive.SegmentOfRow(ctx, c.Archive, st.Line, st.Ordinal, tenant, seq)
-	if errors.Is(err, archive.ErrNotFound) {
-		return archivedRow{}, nil
-	}
-	if err != nil {
-		return archivedRow{}, err
-	}
-	o, err := archive.GetSegment(ctx, c.Archive, st.Line, ordinal)
-	if err != nil {
-		return archivedRow{}, err
-	}
-	for i := range o.Rows {
-		r := &o.Rows[i]
-		if r.TenantID.S == tenant && r.Seq.N == seq {
-			coord, ok := r.Coordinates()
-			return archivedRow{coord: coord, content: r.ContentHash(), erased: !r.RowSalt.Valid, found: ok}, nil
-		}
-	}
-	return archivedRow{}, nil
 }

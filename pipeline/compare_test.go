@@ -458,3 +458,48 @@ func (w *world) setPolicy(policy string) {
 		w.t.Fatal(err)
 	}
 }
+
+// To compare repeats of old rows reads each segment that they are in once, and
+// none where a window knows where the row is.
+func TestComparingRepeatsReadsNothingTwice(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		const segments = 40
+		first := w.tether().ingest(1)
+		for i := range segments {
+			w.produce(0, calls("s", i, 1)...)
+			w.waitSegments(i + 1)
+		}
+		first.wantCleanStop()
+		w.produce(0, calls("s", 0, segments)...)
+		other := w.tether().ingest(2, func(s *pipeline.Settings) { s.Group = "other" })
+		waitFor(t, "the repeats", func() bool { return other.status(0).NextOffset == 2*segments })
+		other.wantCleanStop()
+		for _, c := range []struct {
+			window int
+			most   int // reads of old segments
+		}{
+			{200_000, 3*segments + 4}, // metadata of all, coordinates of all, and their rows
+			{1, 3*segments + 4},       // which walks back through the metadata once
+		} {
+			w.bucket.mu.Lock()
+			w.bucket.calls = nil
+			w.bucket.mu.Unlock()
+			r := w.tether().ingest(3, func(s *pipeline.Settings) { s.Window = c.window })
+			waitFor(t, "the start", func() bool { return r.status(0).NextOffset == 2*segments })
+			w.bucket.mu.Lock()
+			reads := 0
+			for _, call := range w.bucket.calls {
+				if strings.HasPrefix(call, "get log/") || strings.HasPrefix(call, "tail log/") {
+					reads++
+				}
+			}
+			w.bucket.mu.Unlock()
+			if reads > c.most {
+				t.Errorf("window of %d: %d reads, want at most %d", c.window, reads, c.most)
+			}
+			r.wantCleanStop()
+			w.deleteVouchers()
+			w.deleteGroup("ledgerlake")
+		}
+	})
+}

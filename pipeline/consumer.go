@@ -258,7 +258,7 @@ func (c *consumer) deliver(at place, topicID kadm.TopicID, end int64, records []
 		return
 	}
 	if id := encodeTopicID(topicID); topicID != (kadm.TopicID{}) && id != r.line.TopicID {
-		c.stopped(at, fmt.Errorf("topic was deleted and created again (id %s, was %s): start again to archive the new one", id, r.line.TopicID))
+		c.stopped(at, r.started, fmt.Errorf("topic was deleted and created again (id %s, was %s): start again to archive the new one", id, r.line.TopicID))
 		c.endOf(r)
 		return
 	}
@@ -295,13 +295,13 @@ func (c *consumer) fetchError(ctx context.Context, at place, err error) {
 	case r == nil:
 		c.warn(fmt.Sprintf("fetch %s/%d", at.topic, at.number), err)
 	case errors.As(err, &loss):
-		c.stopped(at, err)
+		c.stopped(at, r.started, err)
 		r.drop() // what was read may be what Kafka has lost
 	case errors.Is(err, kerr.UnknownTopicID):
-		c.stopped(at, err)
+		c.stopped(at, r.started, err)
 		c.endOf(r)
 	case errors.As(err, &large):
-		c.stopped(at, fmt.Errorf("the batch at offset %d inflates to more than %d MiB, which is what the setting memory allows: raise it, and start again", large.Offset, c.largestBatch()>>20))
+		c.stopped(at, r.started, fmt.Errorf("the batch at offset %d inflates to more than %d MiB, which is what the setting memory allows: raise it, and start again", large.Offset, c.largestBatch()>>20))
 		c.endOf(r)
 	case errors.Is(err, kerr.OffsetOutOfRange):
 		c.askRange(at, r)
@@ -323,7 +323,7 @@ func (c *consumer) askRange(at place, r *running) {
 		return
 	}
 	r.asking = true
-	c.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.number}})
+	c.pause(at, r.started)
 	go func() {
 		if b, err := c.bounds(r.put, at.topic, at.number); err == nil {
 			r.ranged.Store(&b)
@@ -340,7 +340,7 @@ func (c *consumer) ranges() {
 		}
 		r.asking = false
 		if err := c.outOfRange(at, r, *b); err != nil {
-			c.stopped(at, err)
+			c.stopped(at, r.started, err)
 			r.drop()
 			continue
 		}
@@ -372,10 +372,16 @@ func (r *running) fetchEpoch() int32 {
 }
 
 // stopped raises the alarm for a partition, and fetches no more of it.
-func (c *consumer) stopped(at place, err error) {
-	c.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.number}})
+// Where it belongs to somebody else by now, it does nothing: the next owner meets
+// what who has met.
+func (c *consumer) stopped(at place, who *starting, err error) {
 	l := archive.Line{Topic: at.topic, Partition: at.number}
 	c.mu.Lock()
+	if c.owner(at) != who {
+		c.mu.Unlock()
+		return
+	}
+	c.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.number}})
 	if r := c.parts[at]; r != nil {
 		l = r.line
 	}
@@ -383,6 +389,33 @@ func (c *consumer) stopped(at place, err error) {
 	c.mu.Unlock()
 	if f := c.events.Stopped; f != nil {
 		f(l, err)
+	}
+}
+
+// owner returns the start of the partition that is at a place now. mu is held.
+func (c *consumer) owner(at place) *starting {
+	if r := c.parts[at]; r != nil {
+		return r.started
+	}
+	return c.starts[at]
+}
+
+// pause stops the fetching of a partition, if it still is who's.
+func (c *consumer) pause(at place, who *starting) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.owner(at) == who {
+		c.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.number}})
+	}
+}
+
+// unpause lets a partition be fetched again, if it still is who's and has not
+// stopped.
+func (c *consumer) unpause(at place, who *starting) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, stopped := c.faults[at]; c.owner(at) == who && !stopped {
+		c.client.ResumeFetchPartitions(map[string][]int32{at.topic: {at.number}})
 	}
 }
 

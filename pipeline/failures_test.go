@@ -722,3 +722,50 @@ func TestAnotherArchiveIsSaid(t *testing.T) {
 		wantKinds(w.t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 6)...)
 	})
 }
+
+// A partition is taken away while its PUT is in flight, and the PUT ends in a
+// fault. When the partition comes back, mended, it is read on: a fault of then
+// is none of now.
+func TestAPartitionThatComesBackIsReadOn(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		a := w.tether().ingest(1)
+		w.produce(0, calls("a", 0, 3)...)
+		w.produce(1, calls("b", 0, 3)...)
+		w.waitCommitted(0, 3)
+		w.waitCommitted(1, 3)
+		w.bucket.set(func(op, key string) error {
+			if op == "create" && strings.HasSuffix(key, "/00000000000000000001.parquet") {
+				time.Sleep(6 * time.Second)
+				_, _ = w.memory.Create(context.Background(), key, []byte("not a segment"))
+			}
+			return nil
+		}, nil)
+		w.produce(0, calls("a", 3, 3)...)
+		w.produce(1, calls("b", 3, 3)...)
+		time.Sleep(time.Second)
+		b := w.tether().ingest(2) // takes one of the two
+		time.Sleep(time.Minute)
+		w.bucket.set(nil, nil)
+		for _, key := range w.memoryKeys("log/") {
+			if strings.HasSuffix(key, "/00000000000000000001.parquet") {
+				w.memory = without(t, w.memory, key)
+			}
+		}
+		w.bucket.Bucket = w.memory
+		if err := b.stop(); !errors.Is(err, pipeline.ErrPartitionStopped) {
+			t.Errorf("stop: %v", err)
+		}
+		time.Sleep(2 * time.Minute)
+		w.produce(0, calls("a", 6, 3)...)
+		w.produce(1, calls("b", 6, 3)...)
+		time.Sleep(5 * time.Minute)
+		for _, p := range a.Status().Partitions {
+			if p.Stopped == nil && (p.NextOffset != 9 || p.End != 9) {
+				t.Errorf("partition %d is at offset %d of %d, and nothing says why", p.Line.Partition, p.NextOffset, p.End)
+			}
+		}
+		if err := a.stop(); len(a.stopped) == 0 && err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+}

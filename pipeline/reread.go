@@ -21,7 +21,7 @@ import (
 const rereadBytes = 4 << 20
 
 // errGone: Kafka no longer has the offsets that were asked for.
-var errGone = errors.New("Kafka no longer has it")
+var errGone = errors.New("no longer in Kafka")
 
 // How long Kafka may take for one answer.
 const askTimeout = 15 * time.Second

@@ -359,6 +359,11 @@ func (b *faulty) Get(ctx context.Context, key string) ([]byte, error) {
 	return body, err
 }
 
+func (b *faulty) GetTail(ctx context.Context, key string, n int64) ([]byte, int64, error) {
+	b.hooks("tail", key)
+	return b.Bucket.GetTail(ctx, key, n)
+}
+
 // call returns a good record of a turn.
 func call(session string, n int, more string) string {
 	return fmt.Sprintf(`{"auditRecordVersion":19,"recordId":"01KRNR3ZG0%016d","sessionId":%q,"turnId":"t-1","stageId":"tool-loop","seqWithinTurn":%d,`+
