@@ -68,7 +68,7 @@ torture: ## kill, stop, cut and fill real components under load, for MINUTES (5)
 	it/run.sh torture -minutes $(MINUTES)
 
 .PHONY: torture-weed
-torture-weed: ## the same on SeaweedFS, which takes a quarter of an hour of CPU time to build
+torture-weed: ## the same on SeaweedFS, which takes some ten minutes of CPU time to build
 	it/run.sh torture -minutes $(MINUTES) -store seaweedfs
 
 .PHONY: demo

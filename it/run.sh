@@ -11,9 +11,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# Before anything else, so that a second server is made where it is asked for.
-case " $* " in
-*" seaweedfs "*) ./it/setup.sh weed ;;
+case "$*" in
+*seaweedfs*) ./it/setup.sh weed ;;
 *) ./it/setup.sh ;;
 esac
 

@@ -4,7 +4,7 @@
 # kcat, which comes from the system.
 #
 #   it/setup.sh         all but SeaweedFS
-#   it/setup.sh weed    that too: a second S3 server, which takes a quarter of an hour of CPU time to build
+#   it/setup.sh weed    that too: a second S3 server, which takes some ten minutes of CPU time to build
 #
 # Each part is made once, and again only when its pin changes. Nothing outside
 # it/.build is written but the usual caches (~/.m2, Go's, pip's), and kcat where

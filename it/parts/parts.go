@@ -3,10 +3,11 @@
 // Package parts starts the real parts that integration tests run against, each
 // as a process of its own on loopback, and our own binaries beside them.
 //
-//	Kafka    Apache Kafka, one node        it/.build/kafka
-//	S3       versitygw on a folder         it/.build/bin/versitygw
-//	Devstack our embedded pair             it/.build/bin/ledgerlake-devstack
-//	DuckDB   1.5 and 2.0, by Python        it/.build/py15, it/.build/py20
+//	Kafka, SecureKafka  Apache Kafka, one node   it/.build/kafka
+//	S3                  versitygw on a folder    it/.build/bin/versitygw
+//	Weed                SeaweedFS                it/.build/bin/weed
+//	Devstack            our embedded pair        it/.build/bin/ledgerlake-devstack
+//	DuckDB              1.5 and 2.0, by Python   it/.build/py15, it/.build/py20
 //
 // it/setup.sh makes what is in it/.build; it/run.sh builds our binaries there.
 // Whoever starts a part stops it; a part that was not stopped dies with the
