@@ -141,7 +141,7 @@ func (b *batch) due(s *Batch, now time.Time, spent bool) (bool, time.Time) {
 	switch {
 	case b.empty():
 		return false, time.Time{}
-	case b.endOfTurn, b.fresh >= s.Rows, b.size >= s.GrowBytes, spent:
+	case b.endOfTurn, b.fresh >= s.Rows, b.full(s), spent:
 		return true, time.Time{}
 	}
 	at := b.opened.Add(s.EmptyAge)

@@ -24,6 +24,11 @@ func TestBatchDue(t *testing.T) {
 	}
 	gap := func(b *batch) { b.addGap(5, 6, archive.GapControl, noon) }
 	repeat := func(b *batch) { b.add(item{record: &kgo.Record{}, row: b.newRow()}, noon); b.fresh-- }
+	full := func(b *batch) {
+		for range rule.GrowRows {
+			repeat(b)
+		}
+	}
 	for _, c := range []struct {
 		name  string
 		fill  func(*batch)
@@ -42,6 +47,7 @@ func TestBatchDue(t *testing.T) {
 		{"a marker, young", gap, 9 * time.Second, false, false, 10 * time.Second},
 		{"a marker, old", gap, 10 * time.Second, false, true, 10 * time.Second},
 		{"a repeat, young", repeat, 9 * time.Second, false, false, 10 * time.Second},
+		{"repeats that may not be more", full, 0, false, true, 0}, // else a fresh record behind them would wait
 		{"memory is spent", repeat, 0, true, true, 0},
 	} {
 		b := newBatch()

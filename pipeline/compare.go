@@ -19,10 +19,14 @@ import (
 // can write to the bucket can put it there, and nothing may be built on it.
 var ErrForged = errors.New("not what Kafka says")
 
-// How far ahead of this clock the newest row of another writer may have been
-// stamped: no later row of the line may be before it. It is what a verifier
-// allows between a row and its anchor.
-const clockSkew = 5 * time.Minute
+// How far ahead of this clock a row of another writer may have been stamped: no
+// later row of the line may be before it. clockSkew is what a verifier allows
+// between a row and its anchor; what is further ahead is waited for, up to
+// clockError, which is what S3 allows a client.
+const (
+	clockSkew  = 5 * time.Minute
+	clockError = 15 * time.Minute
+)
 
 // A comparison holds a segment that this process did not write against what
 // Kafka says of the same offsets:
@@ -95,16 +99,18 @@ func (c *comparison) begin() error {
 }
 
 // stamps requires that the times at which rows were stamped do not go back, and
-// are not to come.
+// are not to come. An error that is not ErrForged passes with time.
 func (c *comparison) stamps() error {
-	from, to := c.state.ArchivedAt, c.now.Add(clockSkew).UnixMicro()
+	from := c.state.ArchivedAt
 	for i := range c.o.Rows {
 		at := c.o.Rows[i].ArchivedAt.N
-		if at < from || at > to {
-			return c.forged(c.o.FirstOffset, "a row of it was stamped at %s, which is before the one in front of it, or still to come: whose clock is wrong?",
-				time.UnixMicro(at).UTC().Format(time.RFC3339))
+		if at < from || at > c.now.Add(clockError).UnixMicro() {
+			return c.forged(c.o.FirstOffset, "a row of it was stamped at %s, which is before the one in front of it, or still to come", time.UnixMicro(at).UTC().Format(time.RFC3339))
 		}
 		from = at
+	}
+	if ahead := time.UnixMicro(from).Sub(c.now); ahead > clockSkew {
+		return fmt.Errorf("segment %d was stamped %v ahead of this clock: one of the two is wrong, and it is taken when the difference is %v", c.o.Ordinal, ahead.Round(time.Second), clockSkew)
 	}
 	return nil
 }

@@ -503,3 +503,27 @@ func TestComparingRepeatsReadsNothingTwice(t *testing.T) {
 		}
 	})
 }
+
+// A segment of a peer whose clock is ten minutes ahead is no forgery: it is taken
+// once the time has come at which a verifier bears it.
+func TestAClockThatIsAheadIsWaitedFor(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		ahead := w.tether().ingest(1, func(s *pipeline.Settings) {
+			s.Now = func() time.Time { return time.Now().Add(10 * time.Minute) }
+		})
+		w.produce(0, calls("s", 0, 3)...)
+		w.waitSegments(1)
+		ahead.wantCleanStop()
+		w.deleteVouchers()
+		w.produce(0, calls("s", 3, 3)...)
+		r := w.tether().ingest(2)
+		time.Sleep(4 * time.Minute)
+		if at := r.status(0); !at.Starting || at.Stopped != nil {
+			t.Errorf("after four minutes: %+v", at)
+		}
+		time.Sleep(2 * time.Minute)
+		w.waitCommitted(0, 6)
+		r.wantCleanStop()
+		wantKinds(t, w.check(0).kinds(), slices.Repeat([]string{"call"}, 6)...)
+	})
+}

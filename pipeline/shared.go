@@ -173,6 +173,9 @@ func (sh *shared) rejected(l archive.Line, it *item, tenant string) {
 	})
 }
 
+// How many tenants are watched for a second log.
+const maxTenantsSeen = 100_000
+
 // sawTenant says, once, when a tenant has logs in two partitions of a topic:
 // its order is then kept in each, and not between them.
 func (sh *shared) sawTenant(tenant string, l archive.Line) {
@@ -184,7 +187,7 @@ func (sh *shared) sawTenant(tenant string, l archive.Line) {
 	first, ok := sh.tenants[key]
 	second := ok && first != l.Partition && first >= 0
 	switch {
-	case !ok:
+	case !ok && len(sh.tenants) < maxTenantsSeen:
 		sh.tenants[key] = l.Partition
 	case second:
 		sh.tenants[key] = -1 // said
