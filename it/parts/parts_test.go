@@ -5,13 +5,13 @@ package parts_test
 import (
 	"bytes"
 	"context"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -57,14 +57,29 @@ func TestS3KeepsWhatItAcknowledged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Kill() })
-	if err := parts.MakeBucket(t.Context(), s.Endpoint, "archive"); err != nil {
+	requireKept(t, s)
+}
+
+func TestWeedKeepsWhatItAcknowledged(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(parts.Build(), "bin", "weed")); err != nil {
+		t.Skip("it/setup.sh weed has not built it")
+	}
+	w, err := parts.StartWeed(filepath.Join(t.TempDir(), "weed"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	c := s3.New(s3.Options{
-		Region: parts.Region, BaseEndpoint: aws.String(s.Endpoint), UsePathStyle: true,
-		Credentials: credentials.NewStaticCredentialsProvider(parts.AccessKey, parts.SecretKey, ""),
-	})
+	requireKept(t, w)
+}
+
+// requireKept requires that a store that is killed has afterwards what it
+// acknowledged before.
+func requireKept(t *testing.T, s parts.Store) {
+	t.Helper()
+	t.Cleanup(func() { s.Kill() })
+	if err := parts.MakeBucket(t.Context(), s.URL(), "archive"); err != nil {
+		t.Fatal(err)
+	}
+	c := parts.S3Client(s.URL())
 	put := s3.PutObjectInput{Bucket: aws.String("archive"), Key: aws.String("k"), Body: bytes.NewReader([]byte("x"))}
 	if _, err := c.PutObject(t.Context(), &put); err != nil {
 		t.Fatal(err)
