@@ -177,7 +177,7 @@ func (c *comparison) until(at int64) error {
 		case s.gap == "" && s.from >= c.start:
 			compacted, err := c.compacted()
 			if err != nil {
-				return err
+				return fmt.Errorf("segment %d: offset %d cannot be compared: %w", c.o.Ordinal, s.from, err)
 			}
 			if !compacted {
 				return c.forged(s.from, "Kafka has no record there")
@@ -378,7 +378,7 @@ func (c *consumer) compare(ctx context.Context, st *archive.State, w *window, tr
 // isFinal reports whether an error of a comparison stays, however often it is
 // asked for.
 func (c *consumer) isFinal(err error) bool {
-	return errors.Is(err, ErrForged) || errors.Is(err, errBeyondLog) || errors.Is(err, kgo.ErrMaxDecompress) ||
+	return errors.Is(err, ErrForged) || errors.Is(err, errBeyondLog) || errors.Is(err, kgo.ErrMaxDecompress) || errors.Is(err, errMayNotAsk) ||
 		errors.Is(err, errGone) && !c.TrustTail // where the tail is trusted, Kafka has deleted more meanwhile
 }
 

@@ -60,6 +60,7 @@ type consumer struct {
 
 	commits chan struct{} // holds a token while offsets are committed: one commit at a time
 	mute    bool          // vouchers may not be committed; guarded by commits
+	silent  bool          // offsets may not be committed for partitions assigned by hand; guarded by commits
 }
 
 // A place is one partition of one topic.
@@ -161,9 +162,11 @@ func (c *consumer) membership() []kgo.Opt {
 	for _, t := range topics {
 		patterns = append(patterns, wholeName(regexp.QuoteMeta(t)))
 	}
-	not := []string{"^__", wholeName(regexp.QuoteMeta(anchorTopic))}
-	if c.DLQTopic != "" {
-		not = append(not, wholeName(regexp.QuoteMeta(c.DLQTopic)))
+	not := []string{"^__"}
+	for _, t := range []string{anchorTopic, c.DLQTopic, controlTopic} {
+		if t != "" && t != c.ControlTopic {
+			not = append(not, wholeName(regexp.QuoteMeta(t)))
+		}
 	}
 	return append(opts, kgo.ConsumeRegex(), kgo.ConsumeTopics(patterns...), kgo.ConsumeExcludeTopics(not...))
 }
@@ -179,8 +182,13 @@ func (c *consumer) given(_ context.Context, _ *kgo.Client, added map[string][]in
 // wholeName returns a pattern that matches where p matches all of a name.
 func wholeName(p string) string { return "^(?:" + p + ")$" }
 
-// anchorTopic is where copies of anchors go. A pattern never reads it.
-const anchorTopic = "ledgerlake.anchors"
+// Topics of ledgerlake's own, which a pattern never reads: where copies of
+// anchors go, and the usual one of control records, which is read as such or not
+// at all.
+const (
+	anchorTopic  = "ledgerlake.anchors"
+	controlTopic = "ledgerlake.control"
+)
 
 func (c *consumer) run(ctx context.Context) error {
 	defer c.hangUp()
@@ -581,13 +589,21 @@ func (c *consumer) commit(ctx context.Context, which func() map[place]*running) 
 // commitOffsets commits as a member of the group; where this process was told
 // what to read, in the name of the group, which then must have no members.
 func (c *consumer) commitOffsets(ctx context.Context, due map[place]position) error {
+	if c.silent {
+		return nil
+	}
 	if len(c.Assign) > 0 {
 		offsets := kadm.Offsets{}
 		for at, d := range due {
 			offsets.Add(kadm.Offset{Topic: at.topic, Partition: at.number, At: d.offset, LeaderEpoch: d.epoch})
 		}
 		resp, err := c.admin.CommitOffsets(ctx, c.Group, offsets)
-		return cmp.Or(err, resp.Error())
+		if err = cmp.Or(err, resp.Error()); errors.Is(err, kerr.UnknownMemberID) {
+			c.silent = true
+			c.warn("group "+c.Group+" has members, so this process commits no offsets in its name: give it another --group", err)
+			return nil
+		}
+		return err
 	}
 	offsets := map[string]map[int32]kgo.EpochOffset{}
 	for at, d := range due {

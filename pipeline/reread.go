@@ -157,6 +157,10 @@ func (c *consumer) leader(ctx context.Context, at place) (int32, error) {
 	return p.Leader, p.Err
 }
 
+// errMayNotAsk: whether a record that is not there was compacted away, or never
+// was, cannot be told.
+var errMayNotAsk = errors.New("no record in Kafka, and this process may not ask whether the topic is compacted (DescribeConfigs)")
+
 // isCompacted reports whether a topic loses records that a later one of their
 // key replaces.
 func (c *consumer) isCompacted(ctx context.Context, topic string) (bool, error) {
@@ -168,8 +172,7 @@ func (c *consumer) isCompacted(ctx context.Context, topic string) (bool, error) 
 	}
 	config, err := configs.On(topic, nil)
 	if err = cmp.Or(err, config.Err); errors.Is(err, kerr.TopicAuthorizationFailed) {
-		c.warn("describe topic "+topic+": it is taken for one that is not compacted", err)
-		return false, nil
+		return false, fmt.Errorf("%w: %w", errMayNotAsk, err)
 	}
 	return cleansByKey(config), err
 }

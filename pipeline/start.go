@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -191,6 +192,9 @@ func isVerdict(err error) bool {
 // line names a partition as the archive does, by the topic's id.
 func (c *consumer) line(ctx context.Context, topic string, number int32) (archive.Line, error) {
 	id, err := c.topicID(ctx, topic)
+	if err == nil && id == encodeTopicID(kadm.TopicID{}) {
+		err = errors.New("the brokers give topics no ids: Kafka 2.8 or later is needed, for a topic that is made again would be taken for the old one")
+	}
 	return archive.Line{Topic: topic, TopicID: id, Partition: number}, err
 }
 
@@ -243,17 +247,21 @@ func (c *consumer) tryBounds(ctx context.Context, topic string, number int32) (b
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	starts, err := c.admin.ListStartOffsets(ctx, topic)
+	start, err := offsetOf(starts, err, topic, number)
 	if err != nil {
 		return bounds{}, err
 	}
 	ends, err := c.admin.ListCommittedOffsets(ctx, topic)
-	if err != nil {
-		return bounds{}, err
+	end, err := offsetOf(ends, err, topic, number)
+	return bounds{start: start, end: end}, err
+}
+
+// offsetOf returns the offset of one partition of an answer of many brokers,
+// also where another broker did not answer.
+func offsetOf(all kadm.ListedOffsets, err error, topic string, number int32) (int64, error) {
+	o, ok := all.Lookup(topic, number)
+	if !ok {
+		return 0, cmp.Or(err, errors.New("no such partition"))
 	}
-	s, ok := starts.Lookup(topic, number)
-	e, ok2 := ends.Lookup(topic, number)
-	if !ok || !ok2 {
-		return bounds{}, errors.New("no such partition")
-	}
-	return bounds{start: s.Offset, end: e.Offset}, errors.Join(s.Err, e.Err)
+	return o.Offset, o.Err
 }
