@@ -67,7 +67,9 @@ var acts = []act{
 
 // drive lets things happen, one after the other.
 func (w *world) drive() {
-	w.startOne()
+	for range w.plan.least {
+		w.startOne()
+	}
 	for w.step = range w.plan.steps {
 		if w.failed() {
 			return
@@ -251,7 +253,7 @@ func (w *world) operate() {
 		}
 	}
 	w.bury(2 * session)
-	if len(w.alive()) == 0 && w.dice.chance(0.5) {
+	if len(w.alive()) < w.plan.least && w.dice.chance(0.5) {
 		w.startProcess()
 	}
 }

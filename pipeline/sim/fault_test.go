@@ -30,7 +30,7 @@ var kinds = []string{
 	"crash:create", "crash:created", "crash:get", "crash:get-tail", "crash:list", "crash:dial", "crash:send", "crash:now",
 	"freeze:create", "freeze:created", "freeze:get", "freeze:send", "freeze:now", "freeze-beyond-grace",
 	"by:kip-848", "by:assign", "by:range", "by:round-robin", "by:cooperative", "by:static", "by:two-groups",
-	"start", "clean-stop", "takeover", "adopted", "retry", "partition-stopped", "segment", "offset-commit",
+	"start", "clean-stop", "takeover", "adopted", "met-itself", "met-another", "retry", "partition-stopped", "segment", "offset-commit",
 	"commit", "abort", "repeat-near", "repeat-far", "conflict", "poison", "null", "leader-moved", "kafka-compacts", "kafka-deletes", "topic-recreated",
 	"group-offset-back", "group-offset-ahead", "group-offset-deleted",
 	"compared", "ghost", "lost-gap", "duplicate", "compacted-gap", "control-gap",
@@ -38,7 +38,10 @@ var kinds = []string{
 	"forged:other-version-other-tenant", "forged:other-version-other-turn",
 }
 
-var errorsOf = map[string]error{"500": errServer, "503": errBusy, "denied": archive.ErrDenied, "conflict": archive.ErrConflict}
+// errorsOf are the errors of requests that do nothing, at least not yet.
+var errorsOf = map[string]error{
+	"500": errServer, "503": errBusy, "denied": archive.ErrDenied, "conflict": archive.ErrConflict, "delayed-write": errTimeout,
+}
 
 // bucketFault says what goes wrong with a request to the bucket.
 func (w *world) bucketFault(p *process, op string, draw uint64) bucketFault {

@@ -25,6 +25,7 @@ const (
 type plan struct {
 	brokers    int // between which leaders move
 	partitions int32
+	least      int    // processes that people keep alive: two where they may read the same
 	most       int    // processes alive at once
 	group      string // how the partitions are spread: one of groupings
 	batch      pipeline.Batch
@@ -52,7 +53,7 @@ func newPlan(d dice) plan {
 		brokers:    one(d, 1, 1, 2),
 		partitions: int32(d.from(1, 3)),
 		most:       d.from(1, 5),
-		group:      one(d, groupings...),
+		group:      one(d, append(groupings, "assign", "two-groups")...), // these two more often
 		window:     one(d, 8, 24, 64, 200_000),
 		steps:      d.from(12, 40),
 		tenants:    d.from(1, 4),
@@ -65,6 +66,10 @@ func newPlan(d dice) plan {
 	}
 	if !exact && !slices.Contains(patient, p.group) {
 		p.group = one(d, patient...)
+	}
+	p.least = 1
+	if p.group == "assign" || p.group == "two-groups" {
+		p.least, p.most = 2, max(p.most, 3)
 	}
 	p.batch = one(d,
 		pipeline.Batch{},

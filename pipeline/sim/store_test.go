@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,36 +28,23 @@ var (
 // Create is two await points with the write between them.
 func (s *store) Create(ctx context.Context, key string, body []byte) (time.Time, error) {
 	p, w := s.p, s.p.w
-	leave, err := p.enterWrite(ctx, key)
-	if err != nil {
-		return time.Time{}, err
-	}
-	defer leave()
+	defer p.enterWrite(ctx, key)()
 	at := point{"create", key}
 	d, n := p.latency(at)
 	draw := w.seed.at(p.name, "create-fault", key, n)
 	fault := w.bucketFault(p, "create", draw)
 	p.say("create %s (%d bytes)%s", short(key), len(body), fault.label())
-	switch fault.kind {
-	case "500", "503", "denied", "conflict":
-		if err := p.awaitFor(ctx, at, d); err != nil {
-			return time.Time{}, err
-		}
-		return time.Time{}, fmt.Errorf("create %s: %w", key, fault.err)
-	case "delayed-write":
+	if fault.kind == "delayed-write" {
 		w.later(between(scramble(draw), time.Second, 2*grace), p, key, body, "late")
-		if err := p.awaitFor(ctx, at, d); err != nil {
-			return time.Time{}, err
-		}
-		return time.Time{}, fmt.Errorf("create %s: %w", key, errTimeout)
 	}
 	if err := p.awaitFor(ctx, at, d); err != nil {
-		// Given up, or dead, while the request was on its way: it may still arrive.
-		if chance(scramble(draw+1), 0.5) && p.sent(key) {
-			w.count("write-after-giving-up")
-			w.later(between(scramble(draw+2), time.Millisecond, 20*time.Second), p, key, body, "of the dead or gone")
+		if fault.err == nil {
+			p.forsakeWrite(key, body, draw)
 		}
 		return time.Time{}, err
+	}
+	if fault.err != nil {
+		return time.Time{}, fmt.Errorf("create %s: %w", key, fault.err)
 	}
 	stored, err := w.put(ctx, p, key, body)
 	if e := p.await(ctx, point{"created", key}); e != nil {
@@ -71,11 +59,17 @@ func (s *store) Create(ctx context.Context, key string, body []byte) (time.Time,
 	return stored, err
 }
 
-// sent reports whether a write that ended early may have left the process.
-func (p *process) sent(key string) bool { return strings.HasPrefix(key, archive.LogPrefix) }
+// forsakeWrite is the end of a write whose process gave it up, or died, while it
+// was on its way: it may still arrive.
+func (p *process) forsakeWrite(key string, body []byte, draw uint64) {
+	if chance(scramble(draw+1), 0.5) && strings.HasPrefix(key, archive.LogPrefix) {
+		p.w.count("write-after-giving-up")
+		p.w.later(between(scramble(draw+2), time.Millisecond, 20*time.Second), p, key, body, "of the dead or gone")
+	}
+}
 
 // enterWrite notes that a write of a line is in flight: there may be one only.
-func (p *process) enterWrite(ctx context.Context, key string) (leave func(), err error) {
+func (p *process) enterWrite(ctx context.Context, key string) (leave func()) {
 	line := path.Dir(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +83,7 @@ func (p *process) enterWrite(ctx context.Context, key string) (leave func(), err
 		if p.writing[line] == ctx {
 			delete(p.writing, line)
 		}
-	}, nil
+	}
 }
 
 // Get reads an object.
@@ -99,7 +93,7 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 		return nil, err
 	}
 	body, err := s.p.w.memory.Get(ctx, key)
-	return fault.spoil(key, body), errors.Join(err, fault.after(key))
+	return fault.spoil(body), errors.Join(err, fault.after(key))
 }
 
 // GetTail reads the end of an object.
@@ -109,7 +103,7 @@ func (s *store) GetTail(ctx context.Context, key string, n int64) ([]byte, int64
 		return nil, 0, err
 	}
 	tail, size, err := s.p.w.memory.GetTail(ctx, key, n)
-	return fault.spoil(key, tail), size, errors.Join(err, fault.after(key))
+	return fault.spoil(tail), size, errors.Join(err, fault.after(key))
 }
 
 // List lists keys, and may fail before the first or in between.
@@ -170,7 +164,7 @@ func (f bucketFault) label() string {
 
 // spoil cuts or flips what was read, together with the error that says so: a
 // Bucket never gives part of an object, or another one, without an error.
-func (f bucketFault) spoil(_ string, body []byte) []byte {
+func (f bucketFault) spoil(body []byte) []byte {
 	switch {
 	case len(body) == 0:
 	case f.kind == "truncated":
@@ -199,6 +193,11 @@ func (w *world) put(ctx context.Context, p *process, key string, body []byte) (t
 	at, err := w.memory.Create(ctx, key, body)
 	if err == nil && strings.HasPrefix(key, archive.LogPrefix) {
 		w.written(p, key, body)
+	}
+	if there, e := w.memory.Get(ctx, key); errors.Is(err, archive.ErrExists) && e == nil && !p.dead.Load() {
+		kind := map[bool]string{true: "met-itself", false: "met-another"}[bytes.Equal(there, body)]
+		w.count(kind)
+		p.say("%s: %s", short(key), kind)
 	}
 	return at, err
 }
