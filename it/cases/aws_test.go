@@ -134,7 +134,7 @@ func TestCredentialsThatRunOut(t *testing.T) {
 			s.store.Add(faults3.Rule{AccessKey: "OLD", Times: faults3.Always, Fault: fault})
 			end := s.watch(topic)
 			s.produce(topic, "acme", calls("acme", 40, 40)...)
-			s.until("refusals", func() bool { return s.store.Fired() >= 5 })
+			s.until("refusals", func() bool { return s.store.Fired() >= 3 })
 			if stored := s.stored(topic); stored != 40 {
 				t.Errorf("%d rows are stored by credentials that have run out", stored)
 			}
