@@ -22,8 +22,7 @@ func TestFirstDifference(t *testing.T) {
 		}
 		seen[d] = true
 	}
-	var change func(v reflect.Value, r *audit.Record, name string)
-	change = func(v reflect.Value, r *audit.Record, name string) {
+	change := func(v reflect.Value, r *audit.Record, name string) {
 		switch x := v.Addr().Interface().(type) {
 		case *audit.Text:
 			x.Valid = true
