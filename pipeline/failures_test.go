@@ -769,3 +769,34 @@ func TestAPartitionThatComesBackIsReadOn(t *testing.T) {
 		}
 	})
 }
+
+// After a new leader was elected, nothing but transaction markers came. A client
+// that asked Kafka for the end of the epoch before would be told that records
+// were lost; here the segment knows the epoch of the markers, and the next
+// process reads on. So it is when segments are compared.
+func TestMarkersOfANewLeaderAreNoLoss(t *testing.T) {
+	for _, vouched := range []bool{true, false} {
+		inWorld(t, 1, func(w *world) {
+			w.archived(calls("s", 0, 3))
+			if err := w.kafka.MoveTopicPartition(topic, 0, 0); err != nil {
+				t.Fatal(err)
+			}
+			w.transaction(kgo.TryAbort, call("x", 1, ""), call("x", 2, ""))
+			first := w.tether().ingest(2)
+			w.waitCommitted(0, 6)
+			first.wantCleanStop()
+			l := w.ledger(0)
+			if before, after := l.segments[0].LeaderEpoch, l.state.LeaderEpoch; after <= before {
+				t.Fatalf("the leader did not change: epochs %d and %d", before, after)
+			}
+			if !vouched {
+				w.deleteVouchers()
+			}
+			w.produce(0, calls("s", 3, 3)...)
+			second := w.tether().ingest(3)
+			w.waitCommitted(0, 9)
+			second.wantCleanStop()
+			wantKinds(t, w.check(0).kinds(), "call", "call", "call", "compacted", "compacted", "control", "call", "call", "call")
+		})
+	}
+}
