@@ -20,6 +20,7 @@ type State struct {
 	PreviousSHA256 *chain.Hash // of the newest segment's whole object; nil before ordinal 0
 	NextOffset     int64       // the first Kafka offset not accounted for; -1 before ordinal 0
 	LeaderEpoch    int32       // of the newest record, -1 if unknown
+	FetchEpoch     int32       // of the offset in front of NextOffset, -1 where a gap lies there: Kafka may have begun another epoch in it
 	ArchivedAt     int64       // microseconds; no later row of the line is before it
 	Heads          map[string]Head
 }
@@ -35,7 +36,7 @@ type Head struct {
 
 // NewState returns the state of a line without segments.
 func NewState(archiveID string, l Line) *State {
-	return &State{ArchiveID: archiveID, Line: l, NextOffset: -1, LeaderEpoch: -1, Heads: map[string]Head{}}
+	return &State{ArchiveID: archiveID, Line: l, NextOffset: -1, LeaderEpoch: -1, FetchEpoch: -1, Heads: map[string]Head{}}
 }
 
 // Clone returns a state that may be advanced apart from s.
@@ -134,6 +135,10 @@ func (s *State) Advance(seg *Segment, sum chain.Hash, archivedAt int64) {
 	s.NextOffset = seg.NextOffset
 	if seg.LeaderEpoch >= 0 {
 		s.LeaderEpoch = seg.LeaderEpoch
+	}
+	s.FetchEpoch = seg.LeaderEpoch
+	if n := len(seg.Gaps); n > 0 && seg.Gaps[n-1].To == seg.NextOffset {
+		s.FetchEpoch = -1
 	}
 	s.ArchivedAt = max(s.ArchivedAt, archivedAt)
 	for _, l := range seg.Logs {

@@ -15,7 +15,6 @@ import (
 type item struct {
 	from, to int64  // offsets, to is exclusive
 	gap      string // why nothing came from them; "" for a record
-	epoch    int32  // the leader epoch of the record, or of the last control record of a gap; -1 where none came
 	row      int    // index in the batch's rows, -1 where there is none
 	record   *kgo.Record
 	reject   *audit.Reject
@@ -65,14 +64,13 @@ func (b *batch) reset() {
 // end returns the offset after the batch's last one.
 func (b *batch) end() int64 { return b.items[len(b.items)-1].to }
 
-// addGap adds offsets that no record came from, or control records of a leader
-// epoch. A lost stretch becomes a row.
-func (b *batch) addGap(from, to int64, cause string, epoch int32, now time.Time) {
+// addGap adds offsets that no record came from. A lost stretch becomes a row.
+func (b *batch) addGap(from, to int64, cause string, now time.Time) {
 	if n := len(b.items); n > 0 && b.items[n-1].gap == cause && cause != archive.GapLost {
-		b.items[n-1].to, b.items[n-1].epoch = to, epoch
+		b.items[n-1].to = to
 		return
 	}
-	it := item{from: from, to: to, gap: cause, epoch: epoch, row: -1}
+	it := item{from: from, to: to, gap: cause, row: -1}
 	if cause == archive.GapLost {
 		it.row = b.newRow()
 		audit.Gap(&b.rows[it.row].Record, from, to, cause)

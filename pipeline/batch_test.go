@@ -22,7 +22,7 @@ func TestBatchDue(t *testing.T) {
 			}
 		}
 	}
-	gap := func(b *batch) { b.addGap(5, 6, archive.GapControl, -1, noon) }
+	gap := func(b *batch) { b.addGap(5, 6, archive.GapControl, noon) }
 	repeat := func(b *batch) { b.add(item{record: &kgo.Record{}, row: b.newRow()}, noon); b.fresh-- }
 	full := func(b *batch) {
 		for range rule.GrowRows {
@@ -68,7 +68,7 @@ func TestBatchDue(t *testing.T) {
 func TestBatchDropBefore(t *testing.T) {
 	fill := func() *batch {
 		b := newBatch()
-		b.addGap(0, 10, archive.GapCompacted, -1, noon)
+		b.addGap(0, 10, archive.GapCompacted, noon)
 		for at := int64(10); at < 13; at++ {
 			r := &kgo.Record{Offset: at}
 			b.add(item{from: at, to: at + 1, record: r, row: b.newRow()}, noon)

@@ -89,11 +89,6 @@ func (b *builder) build(bt *batch, now int64) (*built, error) {
 // item gives one stretch of offsets its fate.
 func (b *builder) item(it *item) error {
 	seg := b.out.segment
-	if it.epoch >= 0 {
-		// Also of a control record: nextOffset lies behind it, and a client that
-		// asked for the end of an older epoch would be told of a loss.
-		seg.LeaderEpoch = it.epoch
-	}
 	if it.gap != "" {
 		seg.Gaps = append(seg.Gaps, archive.Gap{From: it.from, To: it.to, Cause: it.gap})
 		if it.gap == archive.GapLost {
@@ -103,6 +98,7 @@ func (b *builder) item(it *item) error {
 		}
 		return nil
 	}
+	seg.LeaderEpoch = it.record.LeaderEpoch
 	if it.conflict {
 		b.decodeAgain(it)
 	}

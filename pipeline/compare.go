@@ -200,16 +200,8 @@ func (c *comparison) record(r *kgo.Record) error {
 	if c.next == len(c.stretches) {
 		return nil // above the segment
 	}
-	if r.LeaderEpoch >= 0 {
-		c.epoch = r.LeaderEpoch
-	}
+	c.epoch = r.LeaderEpoch
 	s := &c.stretches[c.next]
-	if r.Attrs.IsControl() {
-		if s.gap == "" {
-			return c.forged(r.Offset, "Kafka has a control record there")
-		}
-		return nil
-	}
 	if s.gap != "" {
 		return c.forged(r.Offset, "it lies in a gap (%s), and Kafka has a record there", s.gap)
 	}

@@ -772,8 +772,8 @@ func TestAPartitionThatComesBackIsReadOn(t *testing.T) {
 
 // After a new leader was elected, nothing but transaction markers came. A client
 // that asked Kafka for the end of the epoch before would be told that records
-// were lost; here the segment knows the epoch of the markers, and the next
-// process reads on. So it is when segments are compared.
+// were lost; here no epoch is given where a gap lies in front of the next offset,
+// and the next process reads on. So it is when segments are compared.
 func TestMarkersOfANewLeaderAreNoLoss(t *testing.T) {
 	for _, vouched := range []bool{true, false} {
 		inWorld(t, 1, func(w *world) {
@@ -785,10 +785,6 @@ func TestMarkersOfANewLeaderAreNoLoss(t *testing.T) {
 			first := w.tether().ingest(2)
 			w.waitCommitted(0, 6)
 			first.wantCleanStop()
-			l := w.ledger(0)
-			if before, after := l.segments[0].LeaderEpoch, l.state.LeaderEpoch; after <= before {
-				t.Fatalf("the leader did not change: epochs %d and %d", before, after)
-			}
 			if !vouched {
 				w.deleteVouchers()
 			}

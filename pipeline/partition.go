@@ -80,7 +80,7 @@ type position struct {
 }
 
 func positionOf(st *archive.State) *position {
-	return &position{offset: st.NextOffset, epoch: st.LeaderEpoch, ordinal: st.Ordinal - 1, sum: *st.PreviousSHA256}
+	return &position{offset: st.NextOffset, epoch: st.FetchEpoch, ordinal: st.Ordinal - 1, sum: *st.PreviousSHA256}
 }
 
 // A flight is a segment on its way to the bucket.
@@ -107,7 +107,7 @@ func newPartition(ctx context.Context, sh *shared, src source, st *archive.State
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.mail.ready = make(chan struct{}, 1)
-	p.fetchFrom, p.begins, p.epochAtStart = p.next, p.next, st.LeaderEpoch
+	p.fetchFrom, p.begins, p.epochAtStart = p.next, p.next, st.FetchEpoch
 	if st.Ordinal > 0 {
 		p.durable.Store(positionOf(st))
 	}
@@ -248,7 +248,7 @@ func (p *partition) takeMail() {
 func (p *partition) accept(m mail, now time.Time) {
 	if m.record == nil {
 		if m.lostTo > p.next {
-			p.open.addGap(p.next, m.lostTo, archive.GapLost, -1, now)
+			p.open.addGap(p.next, m.lostTo, archive.GapLost, now)
 			p.next = m.lostTo
 		}
 		return
@@ -259,12 +259,12 @@ func (p *partition) accept(m mail, now time.Time) {
 		return
 	}
 	if r.Offset > p.next {
-		p.open.addGap(p.next, r.Offset, archive.GapCompacted, -1, now)
+		p.open.addGap(p.next, r.Offset, archive.GapCompacted, now)
 	}
 	p.next = r.Offset + 1
 	if r.Attrs.IsControl() {
 		p.give(cost(r))
-		p.open.addGap(r.Offset, r.Offset+1, archive.GapControl, r.LeaderEpoch, now)
+		p.open.addGap(r.Offset, r.Offset+1, archive.GapControl, now)
 		return
 	}
 	p.acceptRecord(r, now)
@@ -272,7 +272,7 @@ func (p *partition) accept(m mail, now time.Time) {
 
 func (p *partition) acceptRecord(r *kgo.Record, now time.Time) {
 	b := p.open
-	it := item{from: r.Offset, to: r.Offset + 1, epoch: r.LeaderEpoch, record: r, row: b.newRow()}
+	it := item{from: r.Offset, to: r.Offset + 1, record: r, row: b.newRow()}
 	rec := &b.rows[it.row].Record
 	it.reject = p.decoder.Decode(rec, p.message(r))
 	if it.reject == nil {

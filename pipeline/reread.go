@@ -29,10 +29,10 @@ const askTimeout = 15 * time.Second
 // How often Kafka may answer with nothing before that is an error.
 const rereadSilences = 20
 
-// reread calls see with every record of the offsets from ≤ offset < to, control
-// records too, in their order, as a reader of committed transactions sees them.
-// Offsets that it passes over hold no such record: one that was aborted, or
-// compacted away.
+// reread calls see with every data record of the offsets from ≤ offset < to, in
+// their order, as a reader of committed transactions sees them. Offsets that it
+// passes over hold no such record: a control record, an aborted one, or one
+// that was compacted away.
 //
 // It reads beside the group's own fetches, and moves no position. An error that
 // matches errGone or errBeyondLog says that Kafka does not reach so far, one of
@@ -96,7 +96,7 @@ func (c *consumer) rereadOnce(ctx context.Context, at place, topicID kadm.TopicI
 	if err != nil {
 		return from, err
 	}
-	o := kgo.ProcessFetchPartitionOpts{KeepControlRecords: true, Offset: from, IsolationLevel: kgo.ReadCommitted(), Topic: at.topic, Partition: at.number}
+	o := kgo.ProcessFetchPartitionOpts{Offset: from, IsolationLevel: kgo.ReadCommitted(), Topic: at.topic, Partition: at.number}
 	fetched, next := kgo.ProcessFetchPartition(o, p, c.inflater.forOneAnswer(), nil)
 	for _, r := range fetched.Records {
 		if r.Offset >= to {
