@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -279,16 +280,28 @@ func (r *round) byHand(ctx context.Context) error {
 		return err
 	}
 	for group, p := range both {
-		if err := r.fleet.sound(p); err != nil {
+		if err := r.comeTo(ctx, p, group, place, ends[number(strings.TrimPrefix(place, r.name+"/"))]); err != nil {
 			return err
-		}
-		at, err := oracle.Group{Client: r.client, Name: group}.Committed(ctx, r.name)
-		if err != nil {
-			return err
-		}
-		if end := ends[number(strings.TrimPrefix(place, r.name+"/"))]; at[place] < end {
-			return fmt.Errorf("%s has come to offset %d of %s in that time, want %d at least", filepath.Base(p.Log), at[place], place, end)
 		}
 	}
 	return stop(slices.Collect(maps.Values(both))...)
+}
+
+// comeTo waits until a process that works by hand has committed up to end, or
+// for as long as a recovery may take.
+func (r *round) comeTo(ctx context.Context, p *parts.Process, group, place string, end int64) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		at, err := oracle.Group{Client: r.client, Name: group}.Committed(ctx, r.name)
+		if err == nil && at[place] >= end {
+			return nil
+		}
+		if err := r.fleet.sound(p); err != nil {
+			return err
+		}
+		if pause(ctx, 50*time.Millisecond) != nil {
+			return fmt.Errorf("%s has come to offset %d of %s, want %d at least: %w", filepath.Base(p.Log), at[place], place, end, cmp.Or(err, ctx.Err()))
+		}
+	}
 }
