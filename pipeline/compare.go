@@ -364,7 +364,7 @@ func (c *comparison) end() error {
 // error as isFinal has it; any other only when ctx is done.
 func (c *consumer) compare(ctx context.Context, st *archive.State, w *window, trusted archive.Writer, o *archive.SegmentObject) error {
 	for attempt := 1; ; attempt++ {
-		err := c.compareOnce(ctx, st, w, trusted, o)
+		err := c.compareOnce(ctx, nil, st, w, trusted, o)
 		if err == nil || c.isFinal(err) || isVerdict(err) && attempt > 1 {
 			return err
 		}
@@ -386,19 +386,34 @@ func (c *consumer) isFinal(err error) bool {
 // where Kafka says the same, an error matching [ErrForged] where not, one
 // matching errGone where Kafka no longer can tell and the settings do not trust
 // the tail, and others where Kafka or the store did not answer.
-func (c *consumer) compareOnce(ctx context.Context, st *archive.State, w *window, trusted archive.Writer, o *archive.SegmentObject) error {
+//
+// known is what Kafka held a moment ago, and is renewed where that does not do;
+// nil asks anew.
+func (c *consumer) compareOnce(ctx context.Context, known *bounds, st *archive.State, w *window, trusted archive.Writer, o *archive.SegmentObject) error {
 	if f := c.events.Comparing; f != nil {
 		f(st.Line, o.Ordinal)
 	}
-	at := place{st.Line.Topic, st.Line.Partition}
-	b, err := c.tryBounds(ctx, at.topic, at.number)
+	if known != nil && o.NextOffset <= known.end {
+		err := c.compareWithin(ctx, *known, st, w, trusted, o)
+		if !errors.Is(err, ErrForged) && !errors.Is(err, errGone) {
+			return err
+		}
+	}
+	b, err := c.tryBounds(ctx, st.Line.Topic, st.Line.Partition)
 	if err != nil {
 		return fmt.Errorf("list offsets: %w", err)
 	}
+	if known != nil {
+		*known = b
+	}
+	return c.compareWithin(ctx, b, st, w, trusted, o)
+}
+
+func (c *consumer) compareWithin(ctx context.Context, b bounds, st *archive.State, w *window, trusted archive.Writer, o *archive.SegmentObject) error {
 	finder := newRowFinder(c.Archive, st.Line, st.Ordinal)
 	x := &comparison{
-		o: o, state: st, window: w, decoder: c.decoder(at.topic), writer: c.writer, trusted: trusted, start: b.start, now: c.Now(),
-		compacted: func() (bool, error) { return c.isCompacted(ctx, at.topic) },
+		o: o, state: st, window: w, decoder: c.decoder(st.Line.Topic), writer: c.writer, trusted: trusted, start: b.start, now: c.Now(),
+		compacted: func() (bool, error) { return c.isCompacted(ctx, st.Line.Topic) },
 		rowAt:     func(tenant string, seq, hint int64) (archivedRow, error) { return finder.find(ctx, tenant, seq, hint) },
 	}
 	if err := x.begin(); err != nil {

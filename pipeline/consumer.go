@@ -58,6 +58,8 @@ type consumer struct {
 	late   []place            // partitions that started after their assignment was answered
 	faults map[place]stopping // why partitions have stopped
 
+	leaders sync.Map // place → the broker that led it last, for what is read again
+
 	commits chan struct{} // holds a token while offsets are committed: one commit at a time
 	mute    bool          // vouchers may not be committed; guarded by commits
 	silent  bool          // offsets may not be committed for partitions assigned by hand; guarded by commits

@@ -18,7 +18,13 @@ import (
 
 // The bytes of one answer when a stretch of a partition is read again. A batch
 // that is larger still comes whole.
-const rereadBytes = 4 << 20
+const rereadBytes = 1 << 20
+
+// What is asked for at least, and for each offset.
+const (
+	rereadLeast  = 16 << 10
+	rereadOffset = 1 << 10
+)
 
 // errGone: Kafka no longer has the offsets that were asked for.
 var errGone = errors.New("no longer in Kafka")
@@ -88,12 +94,13 @@ func (c *consumer) rereadOnce(ctx context.Context, at place, topicID kadm.TopicI
 	if err != nil {
 		return from, err
 	}
-	resp, err := c.client.Broker(int(leader)).RetriableRequest(ctx, rereadRequest(at, topicID, from))
-	if err != nil {
-		return from, err
+	resp, err := c.client.Broker(int(leader)).RetriableRequest(ctx, rereadRequest(at, topicID, from, to))
+	var p *kmsg.FetchResponseTopicPartition
+	if err == nil {
+		p, err = onlyPartition(resp.(*kmsg.FetchResponse))
 	}
-	p, err := onlyPartition(resp.(*kmsg.FetchResponse))
 	if err != nil {
+		c.leaders.Delete(at) // maybe another one leads by now
 		return from, err
 	}
 	o := kgo.ProcessFetchPartitionOpts{Offset: from, IsolationLevel: kgo.ReadCommitted(), Topic: at.topic, Partition: at.number}
@@ -112,15 +119,16 @@ func (c *consumer) rereadOnce(ctx context.Context, at place, topicID kadm.TopicI
 	return next, fetched.Err
 }
 
-func rereadRequest(at place, topicID kadm.TopicID, from int64) *kmsg.FetchRequest {
+func rereadRequest(at place, topicID kadm.TopicID, from, to int64) *kmsg.FetchRequest {
+	most := int32(min(rereadBytes, rereadLeast+rereadOffset*min(to-from, rereadBytes))) // what lies behind to would be thrown away
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxWaitMillis = int32(fetchWait.Milliseconds())
 	req.MinBytes = 1
-	req.MaxBytes = rereadBytes
+	req.MaxBytes = most
 	req.IsolationLevel = 1 // committed
 	req.SessionEpoch = -1  // no session
 	p := kmsg.NewFetchRequestTopicPartition()
-	p.Partition, p.FetchOffset, p.PartitionMaxBytes = at.number, from, rereadBytes
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes = at.number, from, most
 	p.CurrentLeaderEpoch, p.LastFetchedEpoch = -1, -1
 	t := kmsg.NewFetchRequestTopic()
 	t.Topic, t.TopicID = at.topic, topicID
@@ -140,8 +148,11 @@ func onlyPartition(resp *kmsg.FetchResponse) (*kmsg.FetchResponseTopicPartition,
 	return p, kerr.ErrorForCode(p.ErrorCode)
 }
 
-// leader asks which broker leads a partition now.
+// leader returns which broker leads a partition, as was last heard.
 func (c *consumer) leader(ctx context.Context, at place) (int32, error) {
+	if known, ok := c.leaders.Load(at); ok {
+		return known.(int32), nil
+	}
 	topics, err := c.admin.ListTopics(ctx, at.topic)
 	if err != nil {
 		return 0, err
@@ -153,6 +164,9 @@ func (c *consumer) leader(ctx context.Context, at place) (int32, error) {
 	p, ok := t.Partitions[at.number]
 	if !ok {
 		return 0, kerr.UnknownTopicOrPartition
+	}
+	if p.Err == nil {
+		c.leaders.Store(at, p.Leader)
 	}
 	return p.Leader, p.Err
 }

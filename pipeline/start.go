@@ -69,9 +69,10 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 // continue the line is read twice before that is believed. trusted is the writer
 // who vouched last.
 func (c *consumer) catchUp(ctx context.Context, st *archive.State, w *window, trusted archive.Writer) error {
+	known := &bounds{end: -1}
 	for attempt := 1; ; attempt++ {
 		before := st.Ordinal
-		err := c.inTurn(ctx, func() error { return c.catchUpOne(ctx, st, w, trusted) })
+		err := c.inTurn(ctx, func() error { return c.catchUpOne(ctx, known, st, w, trusted) })
 		switch {
 		case err == nil && st.Ordinal == before:
 			return nil
@@ -89,13 +90,13 @@ func (c *consumer) catchUp(ctx context.Context, st *archive.State, w *window, tr
 }
 
 // catchUpOne takes the segment behind st into st and w, if there is one.
-func (c *consumer) catchUpOne(ctx context.Context, st *archive.State, w *window, trusted archive.Writer) error {
+func (c *consumer) catchUpOne(ctx context.Context, known *bounds, st *archive.State, w *window, trusted archive.Writer) error {
 	o, err := c.nextSegment(ctx, st)
 	if errors.Is(err, archive.ErrNotFound) {
 		return nil
 	}
 	if err == nil {
-		err = c.compareOnce(ctx, st, w, trusted, o)
+		err = c.compareOnce(ctx, known, st, w, trusted, o)
 	}
 	if err == nil {
 		c.take(st, w, o)
