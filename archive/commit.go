@@ -78,6 +78,16 @@ func (c *Committer) believe(ctx context.Context, storeTime time.Time) error {
 	return c.Believe(ctx, storeTime)
 }
 
+// GetNext reads the segment that follows st, whoever wrote it. The error matches
+// [ErrNotFound] if there is none, and [ErrBreaks] where its bytes do not follow.
+func GetNext(ctx context.Context, src Source, st *State) (*SegmentObject, error) {
+	body, err := src.Get(ctx, SegmentKey(st.Line, st.Ordinal))
+	if err != nil {
+		return nil, fmt.Errorf("segment %d: %w", st.Ordinal, err)
+	}
+	return adopt(st, body)
+}
+
 // adopt reads the segment of somebody who was faster.
 func adopt(st *State, body []byte) (*SegmentObject, error) {
 	o, err := ReadForeignSegment(body)

@@ -49,12 +49,9 @@ func embedded(t *testing.T) *pair {
 	return &pair{d.Brokers, d.Bucket, d.BucketDir, d.Env, again, again}
 }
 
-func real(t *testing.T) *pair {
-	k, err := parts.StartKafka(filepath.Join(t.TempDir(), "kafka"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { k.Kill() })
+// store returns a separate S3 server with an empty bucket called archive.
+func store(t *testing.T) *parts.S3 {
+	t.Helper()
 	s, err := parts.StartS3(filepath.Join(t.TempDir(), "s3"))
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +60,16 @@ func real(t *testing.T) *pair {
 	if err := parts.MakeBucket(t.Context(), s.Endpoint, "archive"); err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+func real(t *testing.T) *pair {
+	k, err := parts.StartKafka(filepath.Join(t.TempDir(), "kafka"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Kill() })
+	s := store(t)
 	return &pair{
 		k.Addr, parts.BucketURL(s.Endpoint, "archive"), s.Dir("archive"), parts.Credentials(),
 		func() error { k.Kill(); return k.Start() },

@@ -151,14 +151,7 @@ func securePair(t *testing.T) (*parts.SecureKafka, *pair) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.Kill() })
-	s, err := parts.StartS3(filepath.Join(t.TempDir(), "s3"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Kill() })
-	if err := parts.MakeBucket(t.Context(), s.Endpoint, "archive"); err != nil {
-		t.Fatal(err)
-	}
+	s := store(t)
 	return k, &pair{brokers: k.Addr, bucket: parts.BucketURL(s.Endpoint, "archive"), bucketDir: s.Dir("archive"), env: parts.Credentials()}
 }
 

@@ -44,7 +44,7 @@ func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.
 	c.joined.Store(true)
 	patience := time.NewTimer(startPatience)
 	defer patience.Stop()
-	out := map[string]map[int32]kgo.Offset{}
+	out := map[place]kgo.Offset{}
 	for at, s := range starts {
 		select {
 		case <-s.done:
@@ -55,13 +55,10 @@ func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.
 			return nil, ctx.Err() // what was given is taken away again, and so ends
 		}
 		if from, ok := c.fetchFrom(at, s); ok {
-			if out[at.topic] == nil {
-				out[at.topic] = map[int32]kgo.Offset{}
-			}
-			out[at.topic][at.number] = from
+			out[at] = from
 		}
 	}
-	return out, nil
+	return byTopic(out), nil
 }
 
 // read starts a partition that this process was told to read.
@@ -143,11 +140,11 @@ func (c *consumer) fetchFrom(at place, s *starting) (kgo.Offset, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r := c.parts[at]; r != nil && r.started == s {
-		c.client.ResumeFetchPartitions(map[string][]int32{at.topic: {at.number}})
+		c.client.ResumeFetchPartitions(at.only())
 		return kgo.NewOffset().At(r.fetchFrom).WithEpoch(r.fetchEpoch()), true
 	}
 	if s.late && c.starts[at] == s {
-		c.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.number}})
+		c.client.PauseFetchPartitions(at.only())
 		return kgo.NewOffset().At(0), true
 	}
 	return kgo.Offset{}, false
@@ -173,15 +170,12 @@ func (c *consumer) fetchLate() {
 
 // moveTo lets partitions be fetched from where they go on.
 func (c *consumer) moveTo(parts map[place]*running) {
-	offsets := map[string]map[int32]kgo.EpochOffset{}
+	offsets := map[place]kgo.EpochOffset{}
 	for at, r := range parts {
-		if offsets[at.topic] == nil {
-			offsets[at.topic] = map[int32]kgo.EpochOffset{}
-		}
-		offsets[at.topic][at.number] = kgo.EpochOffset{Epoch: r.fetchEpoch(), Offset: r.fetchFrom}
+		offsets[at] = kgo.EpochOffset{Epoch: r.fetchEpoch(), Offset: r.fetchFrom}
 	}
 	if len(offsets) > 0 {
-		c.client.SetOffsets(offsets)
+		c.client.SetOffsets(byTopic(offsets))
 	}
 }
 

@@ -71,6 +71,21 @@ type place struct {
 	number int32
 }
 
+// only returns a place as the client names a set of partitions.
+func (p place) only() map[string][]int32 { return map[string][]int32{p.topic: {p.number}} }
+
+// byTopic returns what stands at places as the client wants it.
+func byTopic[V any](at map[place]V) map[string]map[int32]V {
+	out := map[string]map[int32]V{}
+	for p, v := range at {
+		if out[p.topic] == nil {
+			out[p.topic] = map[int32]V{}
+		}
+		out[p.topic][p.number] = v
+	}
+	return out
+}
+
 // running is a partition at work.
 type running struct {
 	*partition
@@ -391,7 +406,7 @@ func (c *consumer) stopped(at place, who *starting, err error) {
 		c.mu.Unlock()
 		return
 	}
-	c.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.number}})
+	c.client.PauseFetchPartitions(at.only())
 	if r := c.parts[at]; r != nil {
 		l = r.line
 	}
@@ -415,7 +430,7 @@ func (c *consumer) pause(at place, who *starting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.owner(at) == who {
-		c.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.number}})
+		c.client.PauseFetchPartitions(at.only())
 	}
 }
 
@@ -425,7 +440,7 @@ func (c *consumer) unpause(at place, who *starting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, stopped := c.faults[at]; c.owner(at) == who && !stopped {
-		c.client.ResumeFetchPartitions(map[string][]int32{at.topic: {at.number}})
+		c.client.ResumeFetchPartitions(at.only())
 	}
 }
 
@@ -467,7 +482,7 @@ func (c *consumer) remove(lost map[string][]int32) map[place]*running {
 			at := place{topic, n}
 			delete(c.faults, at)
 			c.hold(at, false)
-			c.client.ResumeFetchPartitions(map[string][]int32{topic: {n}})
+			c.client.ResumeFetchPartitions(at.only())
 			if st := c.starts[at]; st != nil {
 				st.cancel()
 				delete(c.starts, at)
@@ -607,15 +622,12 @@ func (c *consumer) commitOffsets(ctx context.Context, due map[place]position) er
 		}
 		return err
 	}
-	offsets := map[string]map[int32]kgo.EpochOffset{}
+	offsets := map[place]kgo.EpochOffset{}
 	for at, d := range due {
-		if offsets[at.topic] == nil {
-			offsets[at.topic] = map[int32]kgo.EpochOffset{}
-		}
-		offsets[at.topic][at.number] = kgo.EpochOffset{Epoch: d.epoch, Offset: d.offset}
+		offsets[at] = kgo.EpochOffset{Epoch: d.epoch, Offset: d.offset}
 	}
 	var failed error
-	c.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
+	c.client.CommitOffsetsSync(ctx, byTopic(offsets), func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
 		failed = commitError(resp, err)
 	})
 	return failed

@@ -45,11 +45,7 @@ func (b *budget) holds() int64 {
 }
 
 // spent reports whether nothing more may be fetched.
-func (b *budget) spent() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.held >= b.limit
-}
+func (b *budget) spent() bool { return b.holds() >= b.limit }
 
 // short reports whether half of it is spent.
 func (b *budget) short() bool { return b.holds() >= b.limit/2 }

@@ -91,7 +91,7 @@ func (c *consumer) catchUp(ctx context.Context, st *archive.State, w *window, tr
 
 // catchUpOne takes the segment behind st into st and w, if there is one.
 func (c *consumer) catchUpOne(ctx context.Context, known *bounds, st *archive.State, w *window, trusted archive.Writer) error {
-	o, err := c.nextSegment(ctx, st)
+	o, err := archive.GetNext(ctx, c.Archive, st)
 	if errors.Is(err, archive.ErrNotFound) {
 		return nil
 	}
@@ -114,18 +114,6 @@ func (c *consumer) inTurn(ctx context.Context, f func() error) error {
 	}
 	defer func() { <-c.turns }()
 	return f()
-}
-
-// nextSegment reads the segment behind st, if there is one.
-func (c *consumer) nextSegment(ctx context.Context, st *archive.State) (*archive.SegmentObject, error) {
-	o, err := archive.GetSegment(ctx, c.Archive, st.Line, st.Ordinal)
-	if err != nil {
-		return nil, err
-	}
-	if err := st.Follows(o); err != nil {
-		return nil, fmt.Errorf("segment %d: %w", st.Ordinal, err)
-	}
-	return o, nil
 }
 
 // check refuses an archive that knows offsets which Kafka has not. Going on

@@ -22,8 +22,8 @@ var variants = []variant{
 		"\tnext := st.Clone()\n\tnext.Ordinal++\n\treturn c.try(ctx, next, SegmentKey(next.Line, next.Ordinal), body)\n}\n\nfunc (c *Committer) believe",
 	}}},
 	{"believes the group offset", []patch{{
-		"pipeline/assign.go", "\t\t\tout[at.topic][at.number] = from\n",
-		"\t\t\tif told := offsets[at.topic][at.number]; told.EpochOffset().Offset >= 0 {\n\t\t\t\tfrom = told\n\t\t\t}\n\t\t\tout[at.topic][at.number] = from\n",
+		"pipeline/assign.go", "\t\t\tout[at] = from\n",
+		"\t\t\tif told := offsets[at.topic][at.number]; told.EpochOffset().Offset >= 0 {\n\t\t\t\tfrom = told\n\t\t\t}\n\t\t\tout[at] = from\n",
 	}}},
 	{"resets to latest", []patch{{
 		"pipeline/consumer.go", "kgo.ConsumeResetOffset(kgo.NoResetOffset())", "kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd())",
