@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ledgerlake/ledgerlake/archive/jsondoc"
 )
 
 // TimeLayout is how documents write a time: RFC 3339, UTC, six decimals.
-const TimeLayout = "2006-01-02T15:04:05.000000Z"
+const TimeLayout = jsondoc.TimeLayout
 
 // GraceSeconds is how long a snapshot of an archive stays readable, in the
 // archives that this version creates.

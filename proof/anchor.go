@@ -102,70 +102,70 @@ func (a *anchor) parse(body []byte) error {
 
 func (a *anchor) read(doc []byte) error {
 	return readDocument(doc,
-		field{name: "archiveId", read: func(d *document) { a.archiveID = d.str() }},
-		field{name: "archiveSha256", read: func(d *document) { a.archiveSHA256 = d.hash() }},
-		field{name: "topic", read: func(d *document) { a.line.Topic = d.str() }},
-		field{name: "topicId", read: func(d *document) { a.line.TopicID = d.str() }},
-		field{name: "partition", read: func(d *document) { a.line.Partition = d.int32() }},
-		field{name: "number", read: func(d *document) { a.stated = d.count() }},
-		field{name: "ordinal", read: func(d *document) { a.ordinal = d.integer() }},
-		field{name: "previous", read: func(d *document) { a.previous = d.nullHash() }},
-		field{name: "time", read: func(d *document) { a.time = d.time() }},
-		field{name: "totals", read: func(d *document) { d.object(countFields(&a.totals)...) }},
-		field{name: "segments", read: func(d *document) {
-			d.array(func(d *document) { a.segments = append(a.segments, readAnchorSegment(d)) })
+		field{Name: "archiveId", Read: func(d *document) { a.archiveID = d.Str() }},
+		field{Name: "archiveSha256", Read: func(d *document) { a.archiveSHA256 = d.Hash() }},
+		field{Name: "topic", Read: func(d *document) { a.line.Topic = d.Str() }},
+		field{Name: "topicId", Read: func(d *document) { a.line.TopicID = d.Str() }},
+		field{Name: "partition", Read: func(d *document) { a.line.Partition = d.Int32() }},
+		field{Name: "number", Read: func(d *document) { a.stated = d.Count() }},
+		field{Name: "ordinal", Read: func(d *document) { a.ordinal = d.Integer() }},
+		field{Name: "previous", Read: func(d *document) { a.previous = d.NullHash() }},
+		field{Name: "time", Read: func(d *document) { a.time = d.Time() }},
+		field{Name: "totals", Read: func(d *document) { d.Object(countFields(&a.totals)...) }},
+		field{Name: "segments", Read: func(d *document) {
+			d.Array(func(d *document) { a.segments = append(a.segments, readAnchorSegment(d)) })
 		}},
-		field{name: "full", read: func(d *document) { a.full = d.boolean() }},
-		field{name: "heads", read: func(d *document) {
-			d.array(func(d *document) { a.heads = append(a.heads, readAnchorHead(d)) })
+		field{Name: "full", Read: func(d *document) { a.full = d.Boolean() }},
+		field{Name: "heads", Read: func(d *document) {
+			d.Array(func(d *document) { a.heads = append(a.heads, readAnchorHead(d)) })
 		}},
-		field{name: "checkpoints", read: func(d *document) {
-			d.array(func(d *document) { a.checkpoints = append(a.checkpoints, readCheckpoint(d)) })
+		field{Name: "checkpoints", Read: func(d *document) {
+			d.Array(func(d *document) { a.checkpoints = append(a.checkpoints, readCheckpoint(d)) })
 		}},
-		field{name: "keys", read: readAnchorKeys})
+		field{Name: "keys", Read: readAnchorKeys})
 }
 
 func countFields(c *anchorCounts) []field {
 	return []field{
-		{name: "firstOffset", read: func(d *document) { c.FirstOffset = d.count() }},
-		{name: "nextOffset", read: func(d *document) { c.NextOffset = d.count() }},
-		{name: "rows", read: func(d *document) { c.Rows = d.count() }},
-		{name: "made", read: func(d *document) { c.Made = d.count() }},
-		{name: "duplicates", read: func(d *document) { c.Duplicates = d.count() }},
-		{name: "gaps", read: func(d *document) { c.Gaps = d.count() }},
+		{Name: "firstOffset", Read: func(d *document) { c.FirstOffset = d.Count() }},
+		{Name: "nextOffset", Read: func(d *document) { c.NextOffset = d.Count() }},
+		{Name: "rows", Read: func(d *document) { c.Rows = d.Count() }},
+		{Name: "made", Read: func(d *document) { c.Made = d.Count() }},
+		{Name: "duplicates", Read: func(d *document) { c.Duplicates = d.Count() }},
+		{Name: "gaps", Read: func(d *document) { c.Gaps = d.Count() }},
 	}
 }
 
 func readAnchorSegment(d *document) (s anchorSegment) {
-	d.object(append(countFields(&s.anchorCounts),
-		field{name: "ordinal", read: func(d *document) { s.ordinal = d.count() }},
-		field{name: "bytes", read: func(d *document) { s.bytes = d.count() }},
-		field{name: "sha256", read: func(d *document) { s.sum = d.hash() }})...)
+	d.Object(append(countFields(&s.anchorCounts),
+		field{Name: "ordinal", Read: func(d *document) { s.ordinal = d.Count() }},
+		field{Name: "bytes", Read: func(d *document) { s.bytes = d.Count() }},
+		field{Name: "sha256", Read: func(d *document) { s.sum = d.Hash() }})...)
 	return s
 }
 
 func readAnchorHead(d *document) (h anchorHead) {
-	d.object(
-		field{name: "tenant", read: func(d *document) { h.tenant = d.str() }},
-		field{name: "scheme", read: func(d *document) { h.scheme = d.scheme() }},
-		field{name: "epoch", read: func(d *document) { h.epoch = d.epoch() }},
-		field{name: "size", read: func(d *document) { h.size = d.count() }},
-		field{name: "head", read: func(d *document) { h.head = d.hash() }},
-		field{name: "root", read: func(d *document) { h.root = d.hash() }},
-		field{name: "frontier", read: func(d *document) { h.frontier = d.hashes() }})
+	d.Object(
+		field{Name: "tenant", Read: func(d *document) { h.tenant = d.Str() }},
+		field{Name: "scheme", Read: func(d *document) { h.scheme = d.Scheme() }},
+		field{Name: "epoch", Read: func(d *document) { h.epoch = d.Epoch() }},
+		field{Name: "size", Read: func(d *document) { h.size = d.Count() }},
+		field{Name: "head", Read: func(d *document) { h.head = d.Hash() }},
+		field{Name: "root", Read: func(d *document) { h.root = d.Hash() }},
+		field{Name: "frontier", Read: func(d *document) { h.frontier = d.Hashes() }})
 	return h
 }
 
 func readCheckpoint(d *document) (c anchorCheckpoint) {
-	d.object(
-		field{name: "tenant", read: func(d *document) { c.tenant = d.str() }},
-		field{name: "note", read: func(d *document) { c.note = d.str() }})
+	d.Object(
+		field{Name: "tenant", Read: func(d *document) { c.tenant = d.Str() }},
+		field{Name: "note", Read: func(d *document) { c.note = d.Str() }})
 	return c
 }
 
 func readAnchorKeys(d *document) {
-	list := func(d *document) { d.array(func(d *document) { d.str() }) }
-	d.object(field{name: "anchor", read: list}, field{name: "catalog", read: list}, field{name: "control", read: list})
+	list := func(d *document) { d.Array(func(d *document) { d.Str() }) }
+	d.Object(field{Name: "anchor", Read: list}, field{Name: "catalog", Read: list}, field{Name: "control", Read: list})
 }
 
 // check checks what an anchor says against itself.

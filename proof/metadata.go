@@ -2,7 +2,6 @@ package proof
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/chain"
@@ -12,12 +11,12 @@ import (
 func readRoot(text []byte) (archive.Root, error) {
 	var r archive.Root
 	err := readDocument(text,
-		field{name: "format", read: func(d *document) { d.constant(archive.Format) }},
-		field{name: "archiveId", read: func(d *document) { r.ArchiveID = d.ulid() }},
-		field{name: "createdAt", read: func(d *document) { r.CreatedAt = d.time().Format(archive.TimeLayout) }},
-		field{name: "graceSeconds", read: func(d *document) {
-			if r.GraceSeconds = d.count(); r.GraceSeconds == 0 {
-				d.fail("must be above 0")
+		field{Name: "format", Read: func(d *document) { d.Constant(archive.Format) }},
+		field{Name: "archiveId", Read: func(d *document) { r.ArchiveID = d.ULID() }},
+		field{Name: "createdAt", Read: func(d *document) { r.CreatedAt = d.Time().Format(archive.TimeLayout) }},
+		field{Name: "graceSeconds", Read: func(d *document) {
+			if r.GraceSeconds = d.Count(); r.GraceSeconds == 0 {
+				d.Fail("must be above 0")
 			}
 		}})
 	r.Format = archive.Format
@@ -29,17 +28,17 @@ func readRoot(text []byte) (archive.Root, error) {
 func readMetadata(text []byte) (*archive.Segment, error) {
 	s := &archive.Segment{Format: archive.Format}
 	fields := append(rangeFields(s),
-		field{name: "format", read: func(d *document) { d.constant(archive.Format) }},
-		field{name: "archiveId", read: func(d *document) { s.ArchiveID = d.str() }},
-		field{name: "topic", read: func(d *document) { s.Topic = d.str() }},
-		field{name: "topicId", read: func(d *document) { s.TopicID = d.str() }},
-		field{name: "partition", read: func(d *document) { s.Partition = d.int32() }},
-		field{name: "ordinal", read: func(d *document) { s.Ordinal = d.count() }},
-		field{name: "previousSha256", read: func(d *document) { s.PreviousSHA256 = d.nullHash() }},
-		field{name: "voided", optional: true, read: func(d *document) { s.Voided = readVoided(d) }},
-		field{name: "writer", read: func(d *document) { s.Writer = readWriter(d) }},
-		field{name: "logs", read: func(d *document) {
-			d.array(func(d *document) { s.Logs = append(s.Logs, readInterval(d)) })
+		field{Name: "format", Read: func(d *document) { d.Constant(archive.Format) }},
+		field{Name: "archiveId", Read: func(d *document) { s.ArchiveID = d.Str() }},
+		field{Name: "topic", Read: func(d *document) { s.Topic = d.Str() }},
+		field{Name: "topicId", Read: func(d *document) { s.TopicID = d.Str() }},
+		field{Name: "partition", Read: func(d *document) { s.Partition = d.Int32() }},
+		field{Name: "ordinal", Read: func(d *document) { s.Ordinal = d.Count() }},
+		field{Name: "previousSha256", Read: func(d *document) { s.PreviousSHA256 = d.NullHash() }},
+		field{Name: "voided", Optional: true, Read: func(d *document) { s.Voided = readVoided(d) }},
+		field{Name: "writer", Read: func(d *document) { s.Writer = readWriter(d) }},
+		field{Name: "logs", Read: func(d *document) {
+			d.Array(func(d *document) { s.Logs = append(s.Logs, readInterval(d)) })
 		}})
 	return s, readDocument(text, fields...)
 }
@@ -47,134 +46,79 @@ func readMetadata(text []byte) (*archive.Segment, error) {
 // rangeFields are the members that say what became of which offsets.
 func rangeFields(s *archive.Segment) []field {
 	return []field{
-		{name: "firstOffset", read: func(d *document) { s.FirstOffset = d.count() }},
-		{name: "nextOffset", read: func(d *document) { s.NextOffset = d.count() }},
-		{name: "leaderEpoch", read: func(d *document) {
-			if s.LeaderEpoch = d.int32(); s.LeaderEpoch < -1 {
-				d.fail("%d is below -1", s.LeaderEpoch)
+		{Name: "firstOffset", Read: func(d *document) { s.FirstOffset = d.Count() }},
+		{Name: "nextOffset", Read: func(d *document) { s.NextOffset = d.Count() }},
+		{Name: "leaderEpoch", Read: func(d *document) {
+			if s.LeaderEpoch = d.Int32(); s.LeaderEpoch < -1 {
+				d.Fail("%d is below -1", s.LeaderEpoch)
 			}
 		}},
-		{name: "rows", read: func(d *document) { s.Rows = d.count() }},
-		{name: "made", read: func(d *document) { s.Made = d.count() }},
-		{name: "duplicates", read: func(d *document) {
-			d.array(func(d *document) { s.Duplicates = append(s.Duplicates, readDuplicate(d)) })
+		{Name: "rows", Read: func(d *document) { s.Rows = d.Count() }},
+		{Name: "made", Read: func(d *document) { s.Made = d.Count() }},
+		{Name: "duplicates", Read: func(d *document) {
+			d.Array(func(d *document) { s.Duplicates = append(s.Duplicates, readDuplicate(d)) })
 		}},
-		{name: "gaps", read: func(d *document) {
-			d.array(func(d *document) { s.Gaps = append(s.Gaps, readGap(d)) })
+		{Name: "gaps", Read: func(d *document) {
+			d.Array(func(d *document) { s.Gaps = append(s.Gaps, readGap(d)) })
 		}},
 	}
 }
 
 func readDuplicate(d *document) (dup archive.Duplicate) {
-	d.tuple(
-		func(d *document) { dup.Offset = d.count() },
-		func(d *document) { dup.Tenant = d.str() },
-		func(d *document) { dup.Seq = d.count() })
+	d.Tuple(
+		func(d *document) { dup.Offset = d.Count() },
+		func(d *document) { dup.Tenant = d.Str() },
+		func(d *document) { dup.Seq = d.Count() })
 	return dup
 }
 
 func readGap(d *document) (g archive.Gap) {
-	d.tuple(
-		func(d *document) { g.From = d.count() },
-		func(d *document) { g.To = d.count() },
-		func(d *document) { g.Cause = d.str() })
+	d.Tuple(
+		func(d *document) { g.From = d.Count() },
+		func(d *document) { g.To = d.Count() },
+		func(d *document) { g.Cause = d.Str() })
 	switch g.Cause {
 	case archive.GapControl, archive.GapCompacted, archive.GapLost:
 	default:
-		d.fail("cause %.40q is unknown", g.Cause)
+		d.Fail("cause %.40q is unknown", g.Cause)
 	}
 	if g.To <= g.From {
-		d.fail("gap from %d to %d is empty", g.From, g.To)
+		d.Fail("gap from %d to %d is empty", g.From, g.To)
 	}
 	return g
 }
 
 func readVoided(d *document) (all []archive.Voided) {
-	d.array(func(d *document) {
+	d.Array(func(d *document) {
 		var v archive.Voided
-		d.tuple(
-			func(d *document) { v.Ordinal = d.count() },
-			func(d *document) { v.SHA256 = d.hash() })
+		d.Tuple(
+			func(d *document) { v.Ordinal = d.Count() },
+			func(d *document) { v.SHA256 = d.Hash() })
 		all = append(all, v)
 	})
 	return all
 }
 
 func readWriter(d *document) (w archive.Writer) {
-	d.object(
-		field{name: "version", read: func(d *document) { w.Version = d.str() }},
-		field{name: "policy", read: func(d *document) { w.Policy = d.str() }},
-		field{name: "settings", read: func(d *document) { w.Settings = d.hash().String() }})
+	d.Object(
+		field{Name: "version", Read: func(d *document) { w.Version = d.Str() }},
+		field{Name: "policy", Read: func(d *document) { w.Policy = d.Str() }},
+		field{Name: "settings", Read: func(d *document) { w.Settings = d.Hash().String() }})
 	return w
 }
 
 func readInterval(d *document) (l archive.LogInterval) {
-	d.object(
-		field{name: "tenant", read: func(d *document) { l.Tenant = d.str() }},
-		field{name: "scheme", read: func(d *document) { l.Scheme = d.scheme() }},
-		field{name: "epoch", read: func(d *document) { l.Epoch = d.epoch() }},
-		field{name: "firstSeq", read: func(d *document) { l.FirstSeq = d.count() }},
-		field{name: "rows", read: func(d *document) { l.Rows = d.count() }},
-		field{name: "headIn", read: func(d *document) { l.HeadIn = d.hash() }},
-		field{name: "headOut", read: func(d *document) { l.HeadOut = d.hash() }},
-		field{name: "size", read: func(d *document) { l.Size = d.count() }},
-		field{name: "frontier", read: func(d *document) { l.Frontier = d.hashes() }})
+	d.Object(
+		field{Name: "tenant", Read: func(d *document) { l.Tenant = d.Str() }},
+		field{Name: "scheme", Read: func(d *document) { l.Scheme = d.Scheme() }},
+		field{Name: "epoch", Read: func(d *document) { l.Epoch = d.Epoch() }},
+		field{Name: "firstSeq", Read: func(d *document) { l.FirstSeq = d.Count() }},
+		field{Name: "rows", Read: func(d *document) { l.Rows = d.Count() }},
+		field{Name: "headIn", Read: func(d *document) { l.HeadIn = d.Hash() }},
+		field{Name: "headOut", Read: func(d *document) { l.HeadOut = d.Hash() }},
+		field{Name: "size", Read: func(d *document) { l.Size = d.Count() }},
+		field{Name: "frontier", Read: func(d *document) { l.Frontier = d.Hashes() }})
 	return l
-}
-
-func (d *document) constant(want string) {
-	if got := d.str(); d.err == nil && got != want {
-		d.fail("%.40q, this version reads %q", got, want)
-	}
-}
-
-func (d *document) scheme() string {
-	s := d.str()
-	if d.err == nil && s != chain.SchemeV1 && s != chain.SchemeHMACv1 {
-		d.fail("%.40q is no known scheme", s)
-	}
-	return s
-}
-
-func (d *document) epoch() int32 {
-	n := d.int32()
-	if n < 0 {
-		d.fail("%d is negative", n)
-	}
-	return n
-}
-
-func (d *document) hashes() (all []chain.Hash) {
-	d.array(func(d *document) { all = append(all, d.hash()) })
-	return all
-}
-
-// ulid reads a ULID: 26 characters of Crockford's base 32 in upper case, of
-// which the first is at most 7.
-func (d *document) ulid() string {
-	s := d.str()
-	ok := len(s) == 26 && s[0] <= '7'
-	for i := 0; ok && i < len(s); i++ {
-		c := s[i]
-		ok = '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' && c != 'I' && c != 'L' && c != 'O' && c != 'U'
-	}
-	if d.err == nil && !ok {
-		d.fail("%.40q is no ULID", s)
-	}
-	return s
-}
-
-// time reads a time as documents write it: UTC, exactly six decimals.
-func (d *document) time() time.Time {
-	s := d.str()
-	if d.err != nil {
-		return time.Time{}
-	}
-	t, err := time.Parse(archive.TimeLayout, s)
-	if err != nil || t.Format(archive.TimeLayout) != s {
-		d.fail("%.40q is no time in UTC with six decimals", s)
-	}
-	return t
 }
 
 // misplaced says how a segment's metadata disagrees with the place that its

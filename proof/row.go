@@ -128,10 +128,10 @@ func (c *checker) reset(l *logDigest, row *chain.Row) {
 
 func readReset(context []byte) (reason audit.Text, head chain.Hash, size int64, voided []archive.Voided, err error) {
 	err = readDocument(context,
-		field{name: "reason", read: func(d *document) { reason = d.nullStr() }},
-		field{name: "previousHead", read: func(d *document) { head = d.hash() }},
-		field{name: "previousSize", read: func(d *document) { size = d.count() }},
-		field{name: "voided", read: func(d *document) { voided = readVoided(d) }})
+		field{Name: "reason", Read: func(d *document) { reason = d.NullStr() }},
+		field{Name: "previousHead", Read: func(d *document) { head = d.Hash() }},
+		field{Name: "previousSize", Read: func(d *document) { size = d.Count() }},
+		field{Name: "voided", Read: func(d *document) { voided = readVoided(d) }})
 	return reason, head, size, voided, err
 }
 
@@ -188,16 +188,16 @@ type reject struct {
 
 func readReject(context []byte) (r reject, err error) {
 	err = readDocument(context,
-		field{name: "reason", read: func(d *document) {
-			if r.reason = d.str(); d.err == nil && !slices.Contains(audit.Reasons, audit.Reason(r.reason)) {
-				d.fail("%.40q is no known class", r.reason)
+		field{Name: "reason", Read: func(d *document) {
+			if r.reason = d.Str(); !d.Failed() && !slices.Contains(audit.Reasons, audit.Reason(r.reason)) {
+				d.Fail("%.40q is no known class", r.reason)
 			}
 		}},
-		field{name: "detail", read: func(d *document) { d.str() }},
-		field{name: "size", read: func(d *document) { r.size = d.count() }},
-		field{name: "sha256", read: func(d *document) { r.sum = d.nullHash() }},
-		field{name: "key", optional: true, read: (*document).skip}, // both are left out where they are too large
-		field{name: "headers", optional: true, read: func(d *document) { d.array((*document).skip) }})
+		field{Name: "detail", Read: func(d *document) { d.Str() }},
+		field{Name: "size", Read: func(d *document) { r.size = d.Count() }},
+		field{Name: "sha256", Read: func(d *document) { r.sum = d.NullHash() }},
+		field{Name: "key", Optional: true, Read: (*document).Skip}, // both are left out where they are too large
+		field{Name: "headers", Optional: true, Read: func(d *document) { d.Array((*document).Skip) }})
 	return r, err
 }
 
@@ -226,9 +226,9 @@ func (r reject) check(raw []byte) error {
 func (c *checker) gap(l *logDigest, row *chain.Row) {
 	var g [2]int64
 	err := readDocument(row.Slots[audit.SlotContext],
-		field{name: "from", read: func(d *document) { g[0] = d.count() }},
-		field{name: "to", read: func(d *document) { g[1] = d.count() }},
-		field{name: "cause", read: func(d *document) { d.str() }})
+		field{Name: "from", Read: func(d *document) { g[0] = d.Count() }},
+		field{Name: "to", Read: func(d *document) { g[1] = d.Count() }},
+		field{Name: "cause", Read: func(d *document) { d.Str() }})
 	switch {
 	case err != nil:
 		c.rowFault(l, row, FaultGap, "context: "+err.Error())
