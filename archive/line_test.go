@@ -85,6 +85,6 @@ func advance(t *testing.T, st *archive.State, body []byte) *archive.SegmentObjec
 	if err := st.Continues(o.Segment); err != nil {
 		t.Fatal(err)
 	}
-	st.Advance(o.Segment, o.SHA256, o.ArchivedAt())
+	st.Take(o)
 	return o
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/parquet"
 )
 
@@ -58,12 +59,13 @@ func Resume(ctx context.Context, src Source, archiveID string, l Line, n, rows i
 	if newest.ArchiveID != archiveID || newest.Line() != l || newest.Ordinal != n-1 {
 		return nil, fmt.Errorf("segment %d: %w: it says it is segment %d of %v in archive %s", n-1, ErrBreaks, newest.Ordinal, newest.Line(), newest.ArchiveID)
 	}
-	r.State.Advance(newest.Segment, newest.SHA256, newest.ArchivedAt())
+	r.State.Take(newest)
 	w := &walk{src: src, line: l, state: r.State, wantRows: rows}
-	w.add(newest.Segment)
+	w.add(&sized{newest.Segment, newest.Bytes}, newest.SHA256)
 	if err := w.back(ctx, newest.Segment); err != nil {
 		return nil, err
 	}
+	r.State.Tail = w.tail()
 	slices.Reverse(w.recent)
 	r.Recent = w.recent
 	return r, nil
@@ -119,10 +121,24 @@ type walk struct {
 	wantRows int64
 	haveRows int64
 	recent   []SegmentRef // newest first
+	seen     []seen       // newest first
 	archived bool
 }
 
-func (w *walk) add(seg *Segment) {
+// A sized is a segment's metadata, and the bytes of its object.
+type sized struct {
+	*Segment
+	bytes int64
+}
+
+// A seen is what a tail takes in of a segment.
+type seen struct {
+	AnchorSegment
+	voided []Voided
+}
+
+func (w *walk) add(seg *sized, sum chain.Hash) {
+	w.seen = append(w.seen, seen{AnchorSegment{Ordinal: seg.Ordinal, Bytes: seg.bytes, SHA256: sum, AnchorCounts: CountsOf(seg.Segment)}, seg.Voided})
 	if w.haveRows < w.wantRows {
 		w.recent = append(w.recent, SegmentRef{Ordinal: seg.Ordinal, Rows: seg.Rows})
 		w.haveRows += seg.Rows
@@ -133,6 +149,17 @@ func (w *walk) add(seg *Segment) {
 		}
 	}
 	w.archived = w.archived || seg.Rows > 0
+}
+
+// tail returns what no anchor covers, which is all.
+func (w *walk) tail() (t Tail) {
+	for _, s := range slices.Backward(w.seen) {
+		t.take(s.AnchorSegment, s.voided)
+	}
+	for tenant := range w.state.Heads {
+		t.change(tenant, Head{})
+	}
+	return t
 }
 
 // back reads the metadata of all segments below newer, some at a time.
@@ -148,13 +175,16 @@ func (w *walk) back(ctx context.Context, newer *Segment) error {
 			if seg.NextOffset != newer.FirstOffset || seg.Line() != w.line || seg.Ordinal != newer.Ordinal-1 {
 				return fmt.Errorf("segment %d: %w: it ends at offset %d, the next begins at %d", seg.Ordinal, ErrBreaks, seg.NextOffset, newer.FirstOffset)
 			}
+			if newer.PreviousSHA256 == nil {
+				return fmt.Errorf("segment %d: %w: it has no previousSha256", newer.Ordinal, ErrBreaks)
+			}
 			if !w.archived && seg.Rows > 0 {
 				if err := w.lastArchived(ctx, seg.Ordinal); err != nil {
 					return err
 				}
 			}
-			w.add(seg)
-			newer = seg
+			w.add(seg, *newer.PreviousSHA256)
+			newer = seg.Segment
 		}
 		to = from
 	}
@@ -173,8 +203,8 @@ func (w *walk) lastArchived(ctx context.Context, ordinal int64) error {
 }
 
 // metadata reads the metadata of the segments from ≤ ordinal < to.
-func (w *walk) metadata(ctx context.Context, from, to int64) ([]*Segment, error) {
-	segs := make([]*Segment, to-from)
+func (w *walk) metadata(ctx context.Context, from, to int64) ([]*sized, error) {
+	segs := make([]*sized, to-from)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(resumeParallel)
 	for i := range segs {
@@ -199,12 +229,12 @@ func GetMetadata(ctx context.Context, src Source, l Line, ordinal int64) (*Segme
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w", ordinal, err)
 	}
-	return seg, nil
+	return seg.Segment, nil
 }
 
 // readMetadata reads a segment's metadata from the end of its object: one GET,
 // or two where the footer is larger than usual.
-func readMetadata(ctx context.Context, src Source, key string) (*Segment, error) {
+func readMetadata(ctx context.Context, src Source, key string) (*sized, error) {
 	for need := int64(resumeTail); ; {
 		tail, size, err := src.GetTail(ctx, key, need)
 		if err != nil {
@@ -219,6 +249,7 @@ func readMetadata(ctx context.Context, src Source, key string) (*Segment, error)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrBreaks, err)
 		}
-		return DecodeSegment(meta)
+		seg, err := DecodeSegment(meta)
+		return &sized{seg, size}, err
 	}
 }

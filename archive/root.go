@@ -2,12 +2,14 @@ package archive
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive/jsondoc"
+	"github.com/ledgerlake/ledgerlake/chain"
 )
 
 // TimeLayout is how documents write a time: RFC 3339, UTC, six decimals.
@@ -24,6 +26,8 @@ type Root struct {
 	ArchiveID    string `json:"archiveId"` // a ULID
 	CreatedAt    string `json:"createdAt"` // in [TimeLayout]
 	GraceSeconds int64  `json:"graceSeconds"`
+
+	SHA256 chain.Hash `json:"-"` // of the object
 }
 
 // OpenRoot reads the archive's root document. The error matches [ErrNotFound]
@@ -50,6 +54,7 @@ func DecodeRoot(body []byte) (Root, error) {
 	case r.GraceSeconds <= 0:
 		return Root{}, fmt.Errorf("%s: graceSeconds is %d, must be above 0", RootKey, r.GraceSeconds)
 	}
+	r.SHA256 = sha256.Sum256(body)
 	return r, nil
 }
 

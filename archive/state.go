@@ -23,6 +23,7 @@ type State struct {
 	FetchEpoch     int32       // of the offset in front of NextOffset, -1 where a gap lies there: Kafka may have begun another epoch in it
 	ArchivedAt     int64       // microseconds; no later row of the line is before it
 	Heads          map[string]Head
+	Tail           Tail // what is not anchored yet
 }
 
 // A Head is the state of one log: its newest row and its tree. A Head's tree
@@ -43,6 +44,7 @@ func NewState(archiveID string, l Line) *State {
 func (s *State) Clone() *State {
 	c := *s
 	c.Heads = maps.Clone(s.Heads)
+	c.Tail = s.Tail.clone()
 	return &c
 }
 
@@ -127,9 +129,14 @@ func (s *State) Follows(o *SegmentObject) error {
 	return nil
 }
 
-// Advance moves the state past a segment that is durable: seg, whose object
-// hashes to sum and whose newest row (if any) was stamped at archivedAt.
-func (s *State) Advance(seg *Segment, sum chain.Hash, archivedAt int64) {
+// Take moves the state past a segment that was read whole.
+func (s *State) Take(o *SegmentObject) { s.Advance(o.Segment, o.SHA256, o.Bytes, o.ArchivedAt()) }
+
+// Advance moves the state past a segment that is durable: seg, whose object of
+// size bytes hashes to sum and whose newest row (if any) was stamped at
+// archivedAt.
+func (s *State) Advance(seg *Segment, sum chain.Hash, size, archivedAt int64) {
+	s.Tail.add(seg, sum, size, s.Heads)
 	s.Ordinal = seg.Ordinal + 1
 	s.PreviousSHA256 = &sum
 	s.NextOffset = seg.NextOffset

@@ -65,7 +65,7 @@ func TestCommitTranscript(t *testing.T) {
 		case err != nil:
 			t.Fatal(err)
 		case other != nil:
-			st.Advance(other.Segment, other.SHA256, other.ArchivedAt())
+			st.Take(other)
 			fmt.Fprintf(r.out, "       %s: continues head: adopted, next offset %d\n", who, st.NextOffset)
 		default:
 			advance(t, st, body)

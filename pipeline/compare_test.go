@@ -374,7 +374,7 @@ func (w *world) otherSegment(ordinal int64) []byte {
 	o := w.ledger(0).segments[ordinal]
 	st := archive.NewState(o.ArchiveID, o.Line())
 	for _, s := range w.ledger(0).segments[:ordinal] {
-		st.Advance(s.Segment, s.SHA256, s.ArchivedAt())
+		st.Take(s)
 	}
 	for i := range o.Rows {
 		o.Rows[i].RowSalt.Hash[0] ^= 1

@@ -425,7 +425,7 @@ func (p *partition) land(l landing) error {
 // commit costs nothing: the bucket says where the line ends.
 func (p *partition) settle(f *flight, l landing) {
 	b := f.built
-	p.state.Advance(b.segment, l.sum, b.archivedAt)
+	p.state.Advance(b.segment, l.sum, l.size, b.archivedAt)
 	for _, r := range b.remember {
 		p.window.add(r.coord, r.entry, p.shared.windowLimit())
 	}

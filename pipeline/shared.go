@@ -79,7 +79,7 @@ func (sh *shared) windowLimit() int {
 
 // take moves a state and a window past a segment that somebody else wrote.
 func (sh *shared) take(st *archive.State, w *window, o *archive.SegmentObject) {
-	st.Advance(o.Segment, o.SHA256, o.ArchivedAt())
+	st.Take(o)
 	tenants := interner{}
 	for i := range o.Rows {
 		r := &o.Rows[i].Record

@@ -237,7 +237,7 @@ func (w *world) ledgerOf(l archive.Line) *ledger {
 		if err := out.state.Continues(o.Segment); err != nil {
 			w.t.Fatalf("segment %d: %v", out.state.Ordinal, err)
 		}
-		out.state.Advance(o.Segment, o.SHA256, o.ArchivedAt())
+		out.state.Take(o)
 		out.segments = append(out.segments, o)
 		out.add(w.t, o)
 	}

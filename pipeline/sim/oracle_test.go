@@ -39,7 +39,7 @@ func (l *line) judge(body []byte, window int) error {
 	if o.LeaderEpoch != j.epoch {
 		return fmt.Errorf("leader epoch %d, that of its last record is %d", o.LeaderEpoch, j.epoch)
 	}
-	l.state.Advance(o.Segment, o.SHA256, o.ArchivedAt())
+	l.state.Take(o)
 	l.sums, l.writer = append(l.sums, o.SHA256), o.Writer
 	l.counts["duplicate"] += len(o.Duplicates)
 	for _, g := range o.Gaps {
