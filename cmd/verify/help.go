@@ -1,15 +1,14 @@
 package main
 
-import (
-	"strings"
-
-	"github.com/ledgerlake/ledgerlake/config"
-)
+import "strings"
 
 const helpText = `ledgerlake-verify checks an archive from its bucket alone. It needs no Kafka and no key, and never writes.
 
   ledgerlake-verify [flags] s3://BUCKET/PREFIX?endpoint=URL&region=NAME
   ledgerlake-verify [flags] FOLDER            a copy of a bucket as plain files; file:///FOLDER is the same
+  ledgerlake-verify COMMAND …                 another task, each with a --help of its own:
+
+{commands}
 
 It hashes every object, decodes every row, and recomputes what can be recomputed: commitments, row hashes, the
 chain and the tree of each tenant's log, what became of each Kafka offset. Then it says what that proves (T0, that
@@ -45,11 +44,5 @@ Flags:
 
 // help is the text of --help.
 func help() string {
-	var settings config.Ingest
-	var b strings.Builder
-	b.WriteString(helpText)
-	for _, section := range storeSections(settings.Sections()) {
-		config.WriteHelp(&b, []config.Section{{Title: "The store (s3:// only)", Settings: section.Settings}})
-	}
-	return strings.TrimRight(b.String(), "\n") + "\n"
+	return strings.Replace(helpText, "{commands}", strings.TrimRight(commandList(), "\n"), 1) + storeHelp()
 }

@@ -31,22 +31,29 @@ func main() {
 	os.Exit(code)
 }
 
-// run verifies the archive that the arguments name, prints the report, and
-// returns the exit code. An error means that there is no verdict.
+// run does what the arguments say, and returns the exit code. An error means
+// that there is no verdict.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (int, error) {
-	in, err := parse(args, environ)
+	c, args := commandOf(args)
+	return c.run(ctx, call{args, environ, stdout, stderr})
+}
+
+// verifyArchive verifies the archive that the arguments name, and prints the
+// report.
+func verifyArchive(ctx context.Context, c call) (int, error) {
+	in, err := parse(c.args, c.environ)
 	if err != nil {
 		return exitCannotRun, err
 	}
 	if in.print != "" {
-		_, err := io.WriteString(stdout, in.print)
+		_, err := io.WriteString(c.stdout, in.print)
 		return 0, err
 	}
-	report, err := in.verify(ctx, stderr)
+	report, err := in.verify(ctx, c.stderr)
 	if err != nil {
 		return exitCannotRun, err
 	}
-	if err := in.write(stdout, report); err != nil {
+	if err := in.write(c.stdout, report); err != nil {
 		return exitCannotRun, err
 	}
 	return report.ExitCode(), nil
