@@ -19,7 +19,7 @@ type step struct {
 	voided bool            // a chain reset declared it void: only hashed
 	reset  []archive.Voided
 	cover  *anchor           // the anchor that covers the segment, nil if none does
-	entry  *anchorSegment    // what it says of the segment
+	entry  *archive.AnchorSegment    // what it says of the segment
 	before []*anchor         // anchors that cover nothing from here on
 	after  []*anchor         // anchors that end with this segment
 	held   func(*step, bool) // settles what the next object has to say, nil if nothing
@@ -170,7 +170,7 @@ func (g *gate) decide(ctx context.Context, o, next *object, expected int64) erro
 // before or with it.
 func (g *gate) cover(st *step) error {
 	n := st.o.ordinal
-	for g.cur != nil && (g.cur.wrong != nil || g.cur.ordinal < n) {
+	for g.cur != nil && (g.cur.wrong != nil || g.cur.Ordinal < n) {
 		st.before = append(st.before, g.cur)
 		if err := g.nextAnchor(); err != nil {
 			return err
@@ -179,7 +179,7 @@ func (g *gate) cover(st *step) error {
 	if g.cur != nil {
 		st.cover, st.entry = g.cur, g.cur.segment(n)
 	}
-	for g.cur != nil && g.cur.wrong == nil && g.cur.ordinal == n {
+	for g.cur != nil && g.cur.wrong == nil && g.cur.Ordinal == n {
 		st.after = append(st.after, g.cur)
 		if err := g.nextAnchor(); err != nil {
 			return err
@@ -215,10 +215,10 @@ func (g *gate) judge(st *step, next *object) bool {
 // so is it that neither says anything.
 func (g *gate) vouched(st *step, next *object) bool {
 	o, stated := st.o, next.previous()
-	byNext, byAnchor := stated != nil && *stated == o.sum, st.entry != nil && st.entry.sum == o.sum
+	byNext, byAnchor := stated != nil && *stated == o.sum, st.entry != nil && st.entry.SHA256 == o.sum
 	switch {
 	case stated != nil && st.entry != nil && byNext && !byAnchor:
-		st.fault(FaultAnchor, fmt.Sprintf("its SHA-256 is %s; anchor %d states %s", short(o.sum), st.cover.number, short(st.entry.sum)))
+		st.fault(FaultAnchor, fmt.Sprintf("its SHA-256 is %s; anchor %d states %s", short(o.sum), st.cover.number, short(st.entry.SHA256)))
 	case stated != nil && st.entry != nil && byAnchor && !byNext:
 		f := st.fault(FaultHash, fmt.Sprintf("its previousSha256 is %s; that segment's SHA-256 is %s, as anchor %d states", short(*stated), short(o.sum), st.cover.number))
 		f.Key, f.Ordinal, f.Touches = next.key, next.ordinal, nil
@@ -236,7 +236,7 @@ func (g *gate) mismatch(st *step, next *object, stated *chain.Hash) {
 	o := st.o
 	text := fmt.Sprintf("its SHA-256 is %s; ", short(o.sum))
 	if st.entry != nil {
-		text += fmt.Sprintf("anchor %d states %s", st.cover.number, short(st.entry.sum))
+		text += fmt.Sprintf("anchor %d states %s", st.cover.number, short(st.entry.SHA256))
 	} else {
 		text += fmt.Sprintf("segment %d states %s", next.ordinal, short(*stated))
 		st.held = func(st *step, nextGood bool) {

@@ -29,7 +29,7 @@ type joiner struct {
 	breaks  int   // stretches that are missing or could not be read
 	cause   int   // index in faults of what is wrong with the newest stretch, -1 if it was dropped
 	offsets bool  // nextOffset is known
-	counts  anchorCounts
+	counts  archive.AnchorCounts
 
 	data    bool // the line has rows that a data topic brings
 	control *Fault
@@ -249,7 +249,7 @@ func (j *joiner) segment(d *digest, key string) {
 func (j *joiner) follow(m *archive.Segment, key string) {
 	last := j.rep.NextOffset
 	switch {
-	case j.rep.Segments+j.rep.Voided == 1 || j.counts == anchorCounts{}:
+	case j.rep.Segments+j.rep.Voided == 1 || j.counts == archive.AnchorCounts{}:
 		j.rep.FirstOffset, j.counts.FirstOffset = m.FirstOffset, m.FirstOffset
 	case j.offsets && m.FirstOffset != last, m.FirstOffset < last:
 		j.fault(Fault{
@@ -259,7 +259,7 @@ func (j *joiner) follow(m *archive.Segment, key string) {
 	}
 	j.offsets = true
 	j.rep.NextOffset = m.NextOffset
-	j.counts.add(countsOf(m))
+	j.counts.Add(archive.CountsOf(m))
 }
 
 // mixed checks that control rows stand in a control topic's line only.

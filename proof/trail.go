@@ -23,23 +23,6 @@ type anchorTrail struct {
 	cut      bool            // it was said that the line ends before its anchors do
 }
 
-func countsOf(m *archive.Segment) anchorCounts {
-	c := anchorCounts{m.FirstOffset, m.NextOffset, m.Rows, m.Made, int64(len(m.Duplicates)), 0}
-	for _, g := range m.Gaps {
-		c.Gaps += g.To - g.From
-	}
-	return c
-}
-
-// add adds the counts of the next segment; FirstOffset stays.
-func (c *anchorCounts) add(o anchorCounts) {
-	c.NextOffset = o.NextOffset
-	c.Rows += o.Rows
-	c.Made += o.Made
-	c.Duplicates += o.Duplicates
-	c.Gaps += o.Gaps
-}
-
 // compareEntry compares a segment with what the anchor that covers it says. Its
 // hash was compared before it was decoded.
 func (j *joiner) compareEntry(st *step) {
@@ -49,13 +32,13 @@ func (j *joiner) compareEntry(st *step) {
 	f := Fault{Kind: FaultAnchor, Key: st.cover.key, Ordinal: st.o.ordinal}
 	prev := j.anchors.previous
 	switch {
-	case st.entry == nil && (st.cover.number == 0 || prev != nil && st.o.ordinal > prev.ordinal):
+	case st.entry == nil && (st.cover.number == 0 || prev != nil && st.o.ordinal > prev.Ordinal):
 		f.Text = fmt.Sprintf("the anchor covers segment %d, but does not list it", st.o.ordinal)
 	case st.entry == nil || st.digest == nil:
 		return
-	case st.entry.bytes != st.o.bytes:
-		f.Text = fmt.Sprintf("segment %d has %d bytes, the anchor says %d", st.o.ordinal, st.o.bytes, st.entry.bytes)
-	case st.entry.anchorCounts != countsOf(st.o.meta):
+	case st.entry.Bytes != st.o.bytes:
+		f.Text = fmt.Sprintf("segment %d has %d bytes, the anchor says %d", st.o.ordinal, st.o.bytes, st.entry.Bytes)
+	case st.entry.AnchorCounts != archive.CountsOf(st.o.meta):
 		f.Text = fmt.Sprintf("offsets and counts of segment %d are not those that the anchor states", st.o.ordinal)
 	default:
 		return
@@ -81,11 +64,11 @@ func (j *joiner) anchor(a *anchor, atEnd bool) {
 	j.rep.signatures += int64(a.signatures)
 	j.anchorPlace(a)
 	switch known := t.previous != nil || a.number == 0; {
-	case a.ordinal > j.ordinal && atEnd:
+	case a.Ordinal > j.ordinal && atEnd:
 		j.cutTail(a)
-	case a.ordinal > j.ordinal:
+	case a.Ordinal > j.ordinal:
 		// It ends in a stretch that is missing, which is named.
-	case a.ordinal == j.ordinal:
+	case a.Ordinal == j.ordinal:
 		j.anchorTotals(a)
 		j.anchorHeads(a, known)
 		j.anchorCheckpoints(a)
@@ -102,23 +85,23 @@ func (j *joiner) anchorFault(a *anchor, kind FaultKind, text string) {
 // before it.
 func (j *joiner) anchorPlace(a *anchor) {
 	fault := func(format string, args ...any) { j.anchorFault(a, FaultAnchor, fmt.Sprintf(format, args...)) }
-	at := lineKey{chain.Escape(a.line.Topic), chain.Escape(a.line.TopicID), a.line.Partition}
+	at := lineKey{chain.Escape(a.Line().Topic), chain.Escape(a.Line().TopicID), a.Line().Partition}
 	switch prev := j.anchors.previous; {
 	case at != j.l.lineKey:
-		fault("the anchor is of another line: %s/%d", Printable(a.line.Topic), a.line.Partition)
-	case j.v.rootSum != nil && a.archiveSHA256 != *j.v.rootSum:
+		fault("the anchor is of another line: %s/%d", Printable(a.Line().Topic), a.Line().Partition)
+	case j.v.rootSum != nil && a.ArchiveSHA256 != *j.v.rootSum:
 		fault("archiveSha256 is not the hash of %s: one of them was changed", archive.RootKey)
-	case j.v.root.ArchiveID != "" && a.archiveID != j.v.root.ArchiveID:
-		fault("the anchor is of archive %.40q", a.archiveID)
+	case j.v.root.ArchiveID != "" && a.ArchiveID != j.v.root.ArchiveID:
+		fault("the anchor is of archive %.40q", a.ArchiveID)
 	case prev == nil:
-	case a.previous == nil || *a.previous != prev.sum:
+	case a.Previous == nil || *a.Previous != prev.sum:
 		fault("previous is not the hash of the text of anchor %d", prev.number)
-	case a.time.Before(prev.time):
+	case a.Time.Before(prev.Time.Time):
 		fault("time is before that of anchor %d", prev.number)
-	case a.ordinal < prev.ordinal:
-		fault("the anchor ends at segment %d, anchor %d at %d", a.ordinal, prev.number, prev.ordinal)
-	case len(a.segments) > 0 && a.segments[0].ordinal <= prev.ordinal:
-		fault("the anchor lists segment %d, which anchor %d covers", a.segments[0].ordinal, prev.number)
+	case a.Ordinal < prev.Ordinal:
+		fault("the anchor ends at segment %d, anchor %d at %d", a.Ordinal, prev.number, prev.Ordinal)
+	case len(a.Segments) > 0 && a.Segments[0].Ordinal <= prev.Ordinal:
+		fault("the anchor lists segment %d, which anchor %d covers", a.Segments[0].Ordinal, prev.number)
 	}
 }
 
@@ -128,7 +111,7 @@ func (j *joiner) cutTail(a *anchor) {
 		return
 	}
 	j.anchors.cut = true
-	j.anchorFault(a, FaultMissing, fmt.Sprintf("the anchor covers segments up to %d, here they end before %d: the tail is missing", a.ordinal, j.ordinal+1))
+	j.anchorFault(a, FaultMissing, fmt.Sprintf("the anchor covers segments up to %d, here they end before %d: the tail is missing", a.Ordinal, j.ordinal+1))
 }
 
 // anchorTotals compares sums since the beginning, unless a stretch is unknown.
@@ -138,10 +121,10 @@ func (j *joiner) anchorTotals(a *anchor) {
 	if j.breaks > 0 {
 		return
 	}
-	if a.ordinal >= 0 && a.totals != j.counts {
-		j.anchorFault(a, FaultAnchor, fmt.Sprintf("totals are not those of segments 0 to %d", a.ordinal))
+	if a.Ordinal >= 0 && a.Totals != j.counts {
+		j.anchorFault(a, FaultAnchor, fmt.Sprintf("totals are not those of segments 0 to %d", a.Ordinal))
 	}
-	if at := a.time.UnixMicro() + anchorDelay.Microseconds(); j.anchors.newest > at {
+	if at := a.Time.UnixMicro() + anchorDelay.Microseconds(); j.anchors.newest > at {
 		j.anchorFault(a, FaultTime, "a row that the anchor covers was archived more than 5 minutes after it")
 	}
 }
@@ -149,38 +132,38 @@ func (j *joiner) anchorTotals(a *anchor) {
 // anchorHeads compares the heads that an anchor lists: exactly those that
 // changed since the anchor before, or all.
 func (j *joiner) anchorHeads(a *anchor, known bool) {
-	for i := range a.heads {
-		j.anchorHead(a, &a.heads[i], known)
+	for i := range a.Heads {
+		j.anchorHead(a, &a.Heads[i], known)
 	}
 	want := maps.Keys(j.anchors.changed)
-	if a.full {
+	if a.Full {
 		want = maps.Keys(j.logs)
 	}
 	for _, tenant := range slices.Sorted(want) {
-		if (known || a.full) && a.head(tenant) == nil {
+		if (known || a.Full) && a.head(tenant) == nil {
 			j.headFault(a, tenant, 0, "the anchor does not list the log's head")
 		}
 	}
 }
 
-func (j *joiner) anchorHead(a *anchor, h *anchorHead, known bool) {
-	if !j.v.wants(h.tenant) {
+func (j *joiner) anchorHead(a *anchor, h *archive.AnchorHead, known bool) {
+	if !j.v.wants(h.Tenant) {
 		return
 	}
-	st := j.logs[h.tenant]
+	st := j.logs[h.Tenant]
 	switch {
 	case st == nil:
 		if j.breaks == 0 {
-			j.headFault(a, h.tenant, 0, "the anchor lists a log that has no rows here")
+			j.headFault(a, h.Tenant, 0, "the anchor lists a log that has no rows here")
 		}
 	case st.breaks < j.breaks:
 		// Its rows are not known; the cause is named.
-	case h.size != st.Size || h.head != st.Head || h.scheme != st.Scheme || h.epoch != st.Epoch:
-		j.headFault(a, h.tenant, min(h.size, st.Size), fmt.Sprintf("the anchor says that the log has %d rows and head %s; it has %d and %s", h.size, short(h.head), st.Size, short(st.Head)))
-	case !slices.Equal(h.frontier, st.tree.Frontier):
-		j.headFault(a, h.tenant, 0, "the anchor's root and frontier are not those of the log's tree")
-	case known && !a.full && !j.anchors.changed[h.tenant]:
-		j.headFault(a, h.tenant, h.size, "the anchor lists a head that did not change")
+	case h.Size != st.Size || h.Head != st.Head || h.Scheme != st.Scheme || h.Epoch != st.Epoch:
+		j.headFault(a, h.Tenant, min(h.Size, st.Size), fmt.Sprintf("the anchor says that the log has %d rows and head %s; it has %d and %s", h.Size, short(h.Head), st.Size, short(st.Head)))
+	case !slices.Equal(h.Frontier, st.tree.Frontier):
+		j.headFault(a, h.Tenant, 0, "the anchor's root and frontier are not those of the log's tree")
+	case known && !a.Full && !j.anchors.changed[h.Tenant]:
+		j.headFault(a, h.Tenant, h.Size, "the anchor lists a head that did not change")
 	}
 }
 
@@ -194,14 +177,14 @@ func (j *joiner) anchorCheckpoints(a *anchor) {
 	if j.v.root.ArchiveID == "" {
 		return
 	}
-	for _, c := range a.checkpoints {
-		st := j.logs[c.tenant]
-		if !j.v.wants(c.tenant) || st == nil && j.breaks > 0 || st != nil && st.breaks < j.breaks {
+	for _, c := range a.Checkpoints {
+		st := j.logs[c.Tenant]
+		if !j.v.wants(c.Tenant) || st == nil && j.breaks > 0 || st != nil && st.breaks < j.breaks {
 			continue
 		}
-		text, _, err := splitNote([]byte(c.note))
+		text, _, err := splitNote([]byte(c.Note))
 		if err != nil || st == nil || text != j.checkpoint(st) {
-			j.headFault(a, c.tenant, 0, "the checkpoint is not that of the log's tree")
+			j.headFault(a, c.Tenant, 0, "the checkpoint is not that of the log's tree")
 		}
 	}
 }
@@ -220,5 +203,5 @@ func (j *joiner) coverRows(a *anchor) {
 	}
 	clear(j.anchors.changed)
 	j.anchors.newest = 0
-	j.rep.Anchored = a.ordinal
+	j.rep.Anchored = a.Ordinal
 }
