@@ -46,6 +46,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"archive", "TARGET", "check a whole archive; this is what runs without a command too", verifyArchive},
+		{"jsonl", "FILE...", "check chained JSONL files, each alone and all as a set", jsonl},
 	}
 }
 
