@@ -77,6 +77,7 @@ var Rooms = []Room{
 		// Archives that are built, and damaged, by hand.
 		Folder: "proof/prooftest", TestOnly: true,
 		Imports: []string{"audit", "chain", "parquet", "archive", "proof"},
+		Drivers: []string{"golang.org/x/mod/sumdb/note"},
 	},
 	{
 		Folder: "pipeline", Never: talking,

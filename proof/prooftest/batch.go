@@ -46,11 +46,7 @@ func (b *Batch) stamp(row *chain.Row, tenant string) {
 	if !row.Seq.Valid {
 		row.Seq = audit.I64(log.Tree.Size)
 	}
-	h := chain.NewHasher(nil)
-	if log.Scheme == chain.SchemeHMACv1 {
-		h = chain.NewHasher([]byte("key of a test"))
-	}
-	h.Stamp(row, log.Head, b.l.a.nextSalt())
+	hasher(log.Scheme).Stamp(row, log.Head, b.l.a.nextSalt())
 	log.Head = row.RowHash
 	log.Tree.Append(row.RowHash)
 	b.s.Rows = append(b.s.Rows, *row)

@@ -21,9 +21,11 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/parquet"
@@ -43,6 +45,10 @@ type Archive struct {
 	now   int64  // microseconds
 	salt  uint64 // of the next row
 	enc   *parquet.Encoder
+
+	Signers  []*sign.Signer     // of the next anchors; none leaves them unsigned
+	Keys     archive.AnchorKeys // what the next anchors say of keys
+	KeyNotes map[string][]byte  // by their keys in the bucket
 }
 
 // New returns an archive without lines.
@@ -52,7 +58,10 @@ func New() *Archive { return NewWithID(ID) }
 func NewWithID(id string) *Archive {
 	root, err := json.Marshal(archive.Root{Format: archive.Format, ArchiveID: id, CreatedAt: "2026-05-28T20:26:40.000000Z", GraceSeconds: archive.GraceSeconds})
 	must(err)
-	return &Archive{ID: id, Root: root, now: Start, enc: parquet.NewEncoder()}
+	return &Archive{
+		ID: id, Root: root, now: Start, enc: parquet.NewEncoder(), KeyNotes: map[string][]byte{},
+		Keys: archive.AnchorKeys{Anchor: []string{}, Catalog: []string{}, Control: []string{}},
+	}
 }
 
 // A Line is a line that is being built.
@@ -112,6 +121,7 @@ func topicID(topic string) string {
 // Objects returns the objects of the archive by their keys.
 func (a *Archive) Objects() map[string][]byte {
 	objects := map[string][]byte{archive.RootKey: a.Root}
+	maps.Copy(objects, a.KeyNotes)
 	for _, l := range a.lines {
 		for i, s := range l.Segments {
 			objects[archive.SegmentKey(l.Line, int64(i))] = s.Body
@@ -231,10 +241,9 @@ func (l *Line) Restamp() {
 }
 
 func (s *Segment) restamp() {
-	h := chain.NewHasher(nil)
 	for i := range s.Meta.Logs {
 		iv := &s.Meta.Logs[i]
-		log := s.l.log(iv.Tenant)
+		log, h := s.l.logOf(iv.Tenant, iv.Scheme), hasher(iv.Scheme)
 		iv.FirstSeq, iv.HeadIn, iv.Rows = log.Tree.Size, log.Head, 0
 		for j := range s.Rows {
 			row := &s.Rows[j]
@@ -252,13 +261,26 @@ func (s *Segment) restamp() {
 }
 
 // log returns a tenant's log, which is empty where it has no rows.
-func (l *Line) log(tenant string) *Log {
+func (l *Line) log(tenant string) *Log { return l.logOf(tenant, chain.SchemeV1) }
+
+// logOf returns the same; a scheme is that of a log without rows.
+func (l *Line) logOf(tenant, scheme string) *Log {
 	log := l.Logs[tenant]
 	if log == nil {
-		log = &Log{Scheme: chain.SchemeV1, Head: chain.Genesis(chain.SchemeV1, l.chainLog(tenant))}
+		log = &Log{Scheme: scheme, Head: chain.Genesis(scheme, l.chainLog(tenant))}
 		l.Logs[tenant] = log
 	}
 	return log
+}
+
+// LogKey is the key of every keyed log that is built here.
+var LogKey = []byte("key of a test")
+
+func hasher(scheme string) *chain.Hasher {
+	if scheme == chain.SchemeHMACv1 {
+		return chain.NewHasher(LogKey)
+	}
+	return chain.NewHasher(nil)
 }
 
 func (l *Line) chainLog(tenant string) chain.Log {
