@@ -25,6 +25,16 @@ func (o *SegmentObject) ArchivedAt() (at int64) {
 	return at
 }
 
+// SegmentMetadata returns the metadata of a segment whose hash is known to be
+// right.
+func SegmentMetadata(body []byte) (*Segment, error) {
+	meta, _, err := parquet.TailMetadata(body, int64(len(body)))
+	if err != nil {
+		return nil, err
+	}
+	return DecodeSegment(meta)
+}
+
 // ReadSegment decodes a segment and checks that its rows make the chain that
 // its metadata states: commitments, hashes, links and heads. Whether it
 // continues a line is for [State.Continues] to say.

@@ -75,11 +75,8 @@ func Resume(ctx context.Context, src Source, archiveID string, l Line, n, rows i
 // dense from 0; else the error matches [ErrBreaks]. It costs one LIST for each
 // 1,000 segments.
 func CountSegments(ctx context.Context, src Source, l Line) (int64, error) {
-	for o, err := range src.List(ctx, linePrefix("catalog", l), "") {
-		if err != nil {
-			return 0, fmt.Errorf("list catalog: %w", err)
-		}
-		return 0, fmt.Errorf("%w (%s)", ErrCompacted, o.Key)
+	if err := CheckCatalog(ctx, src, l); err != nil {
+		return 0, err
 	}
 	var n int64
 	for o, err := range src.List(ctx, SegmentPrefix(l), "") {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -68,6 +69,15 @@ func (t *Tail) change(tenant string, head Head) {
 	t.before[tenant] = head
 }
 
+// Changed yields the tenants whose logs changed since the newest anchor.
+func (t *Tail) Changed() iter.Seq[string] { return maps.Keys(t.before) }
+
+// HasChanged reports whether the log of a tenant is one of them.
+func (t *Tail) HasChanged(tenant string) bool {
+	_, ok := t.before[tenant]
+	return ok
+}
+
 // void takes a segment out that was declared void. No anchor covers it.
 func (t *Tail) void(ordinal int64) {
 	i, ok := slices.BinarySearchFunc(t.Segments, ordinal, func(s AnchorSegment, n int64) int { return cmp.Compare(s.Ordinal, n) })
@@ -108,6 +118,9 @@ func (s *State) NextAnchor(archiveSHA256 chain.Hash) *Anchor {
 	}
 	return a
 }
+
+// AnchorHead returns what an anchor says of a tenant's log, but for its root.
+func (s *State) AnchorHead(tenant string) AnchorHead { return anchorHead(tenant, s.Heads[tenant]) }
 
 func anchorHead(tenant string, h Head) AnchorHead {
 	return AnchorHead{Tenant: tenant, Scheme: h.Scheme, Epoch: h.Epoch, Size: h.Tree.Size, Head: h.Hash, Frontier: h.Tree.Frontier}

@@ -348,6 +348,9 @@ func TestABucketThatWentBackInTime(t *testing.T) {
 				body := restore(w)
 				key := archive.SegmentKey(w.ledger(0).state.Line, 1)
 				w.memory = without(t, w.memory, key)
+				for _, key := range w.memoryKeys("anchor/") {
+					w.memory = without(t, w.memory, key)
+				}
 				w.bucket.Bucket = w.memory
 				if body != nil {
 					w.put(1, body)

@@ -30,6 +30,8 @@ type step struct {
 	first func(*tether)
 	// second: it is the second time that at happens.
 	second bool
+	// old: the archive is one of a version that wrote no anchors.
+	old bool
 	// creates is how often a create of segment 2 reaches the bucket, for each way
 	// in which the step can go wrong.
 	creates map[way]int
@@ -71,9 +73,11 @@ func groupCall(key kmsg.Key, group string) func(ask) bool {
 
 var steps = []step{
 	{name: "list the catalog", at: bucketCall("list", "catalog/"), creates: once},
-	{name: "list the segments", at: bucketCall("list", "log/"), creates: once},
+	{name: "list the segments", at: bucketCall("list", "log/"), old: true, creates: once},
+	{name: "find the newest anchor", at: bucketCall("tail", "anchor/"), creates: once},
+	{name: "read the newest anchor", at: bucketCall("get", "anchor/"), creates: once},
 	{name: "read the newest segment", at: bucketCall("get", "/00000000000000000001.parquet"), creates: once},
-	{name: "read the metadata of an older one", at: bucketCall("tail", "/00000000000000000000.parquet"), creates: once},
+	{name: "read the metadata of an older one", at: bucketCall("tail", "/00000000000000000000.parquet"), old: true, creates: once},
 	{name: "read the coordinates of an older one", at: bucketCall("get", "/00000000000000000000.parquet"), creates: once},
 	{name: "look for a segment behind the newest", at: bucketCall("get", "/00000000000000000002.parquet"), creates: once},
 	{name: "find the coordinator", at: kafkaCall(kmsg.FindCoordinator), creates: once},
@@ -107,6 +111,12 @@ var steps = []step{
 			{after: true, kill: true}:   2,
 		},
 	},
+	{name: "read the tail before it is anchored", at: bucketCall("get", "/00000000000000000002.parquet"), second: true, creates: once},
+	{name: "create the anchor", at: bucketCall("create", "/00000000000000000001.note"), creates: once},
+	{
+		name: "read the anchor back", at: bucketCall("get", "/00000000000000000001.note"), creates: once,
+		first: func(l *tether) { l.fail(bucketCall("create", "/00000000000000000001.note"), way{after: true}) },
+	},
 	{name: "commit the offset", at: groupCall(kmsg.OffsetCommit, "ledgerlake"), creates: once},
 	{name: "commit the voucher", at: groupCall(kmsg.OffsetCommit, "ledgerlake.vouchers"), creates: once},
 }
@@ -127,7 +137,11 @@ func TestEveryStepFailsBothWays(t *testing.T) {
 }
 
 func (w *world) crash(s step, way way) {
-	w.archived(calls("s", 0, 3), calls("s", 3, 3))
+	if s.old {
+		w.archivedWith(func(s *pipeline.Settings) { s.AnchorEvery = -1 }, calls("s", 0, 3), calls("s", 3, 3))
+	} else {
+		w.archived(calls("s", 0, 3), calls("s", 3, 3))
+	}
 	w.produce(0, calls("s", 6, 3)...)
 	victim := w.tether()
 	if s.first != nil {
@@ -212,7 +226,12 @@ func (w *world) killedAt(n int, after bool) int {
 // cleanly.
 func (w *world) archived(segments ...[]string) {
 	w.t.Helper()
-	r := w.tether().ingest(1)
+	w.archivedWith(func(*pipeline.Settings) {}, segments...)
+}
+
+func (w *world) archivedWith(mutate func(*pipeline.Settings), segments ...[]string) {
+	w.t.Helper()
+	r := w.tether().ingest(1, mutate)
 	for i, values := range segments {
 		w.produce(0, values...)
 		w.waitSegments(i + 1)
@@ -221,7 +240,7 @@ func (w *world) archived(segments ...[]string) {
 }
 
 // wantLine requires that the bucket holds the archive's root, so many segments
-// of partition 0, and nothing else.
+// of partition 0, its anchors, and nothing else.
 func (w *world) wantLine(segments int) {
 	w.t.Helper()
 	l := archive.Line{Topic: topic, TopicID: w.topicID(), Partition: 0}
@@ -229,7 +248,8 @@ func (w *world) wantLine(segments int) {
 	for n := range segments {
 		want = append(want, archive.SegmentKey(l, int64(n)))
 	}
-	if got := w.memoryKeys(""); !slices.Equal(got, want) {
+	got := slices.DeleteFunc(w.memoryKeys(""), func(key string) bool { return strings.HasPrefix(key, archive.AnchorPrefix(l)) })
+	if !slices.Equal(got, want) {
 		w.t.Errorf("the bucket holds\n got %q\nwant %q", got, want)
 	}
 }

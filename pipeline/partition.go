@@ -42,6 +42,7 @@ type partition struct {
 	abort     context.CancelCauseFunc
 	retried   int64 // ordinal at which the line was read from the bucket again, -1
 	hasher    *chain.Hasher
+	anchors   anchors
 	headers   []audit.MessageHeader // scratch
 
 	mail    mailbox
@@ -54,11 +55,12 @@ type partition struct {
 	durable atomic.Pointer[position]
 
 	// For [Ingest.Status]:
-	begins       int64 // the first offset that was not durable at the start
-	epochAtStart int32 // of the record before it
-	endAtStart   int64 // of Kafka
-	pending      atomic.Pointer[time.Time]
-	committedAt  atomic.Pointer[time.Time]
+	begins          int64 // the first offset that was not durable at the start
+	epochAtStart    int32 // of the record before it
+	endAtStart      int64 // of Kafka
+	pending         atomic.Pointer[time.Time]
+	unanchoredSince atomic.Pointer[time.Time]
+	committedAt     atomic.Pointer[time.Time]
 }
 
 // A source is Kafka as a partition sees it: it delivers by mail, and is asked
@@ -107,6 +109,11 @@ func newPartition(ctx context.Context, sh *shared, src source, st *archive.State
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.mail.ready = make(chan struct{}, 1)
+	p.anchors = anchors{landed: make(chan anchorLanding, 1), retried: -1}
+	if p.unanchored() {
+		p.anchors.atOnce = true
+		p.changed()
+	}
 	p.fetchFrom, p.begins, p.epochAtStart = p.next, p.next, st.FetchEpoch
 	if st.Ordinal > 0 {
 		p.durable.Store(positionOf(st))
@@ -133,15 +140,23 @@ func (p *partition) run() (err error) {
 		if flew {
 			continue // the next batch grows meanwhile
 		}
-		if stop == nil && p.flying == nil && (p.open.empty() || !p.flush.Load()) {
+		anchor, err := p.anchorDue(stop == nil)
+		if err != nil {
+			return err
+		}
+		if stop == nil && p.flying == nil && (p.open.empty() || !p.flush.Load()) && p.anchored() {
 			return nil
 		}
-		timer.Reset(p.until(wake))
+		timer.Reset(p.until(first(wake, anchor)))
 		select {
 		case <-p.mail.ready:
 		case <-timer.C:
 		case l := <-p.landed:
 			if err := p.land(l); err != nil {
+				return err
+			}
+		case l := <-p.anchors.landed:
+			if err := p.landAnchor(l); err != nil {
 				return err
 			}
 		case <-stop:
@@ -150,6 +165,14 @@ func (p *partition) run() (err error) {
 			return context.Cause(p.put)
 		}
 	}
+}
+
+// first returns the earlier of two times; the zero time is never.
+func first(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // notePending notes since when something that was read is not durable.
@@ -430,6 +453,7 @@ func (p *partition) settle(f *flight, l landing) {
 		p.window.add(r.coord, r.entry, p.shared.windowLimit())
 	}
 	p.durable.Store(positionOf(p.state))
+	p.changed()
 	p.give(f.batch.bytes)
 	p.report(f, l)
 	f.batch.reset()
@@ -462,6 +486,7 @@ func (p *partition) report(f *flight, l landing) {
 func (p *partition) adopt(o *archive.SegmentObject) {
 	p.shared.take(p.state, p.window, o)
 	p.durable.Store(positionOf(p.state))
+	p.changed()
 	now := p.shared.Now()
 	p.committedAt.Store(&now)
 	if ev := p.shared.events.Committed; ev != nil {
@@ -481,6 +506,9 @@ func (p *partition) restart() error {
 	p.state = st
 	if st.Ordinal > 0 {
 		p.durable.Store(positionOf(st))
+	}
+	if p.unanchored() {
+		p.changed()
 	}
 	return nil
 }

@@ -14,7 +14,7 @@
 //
 // The package never logs, never reads a flag, and takes time and randomness as
 // values, so that all of it runs in a testing/synctest bubble. It does not
-// prove anything and does not sign.
+// prove anything.
 package pipeline
 
 import (
@@ -32,8 +32,10 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/mod/sumdb/note"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 )
 
@@ -73,9 +75,20 @@ type Settings struct {
 	// CommitInterval is how often durable offsets are committed to Kafka.
 	// Default 1 s.
 	CommitInterval time.Duration
-	Version        string           // of the writer, as segments state it
-	Now            func() time.Time // default time.Now
-	Rand           io.Reader        // salts, ids and jitter; default crypto/rand
+	// Signers sign anchors and checkpoints; nil leaves them unsigned, and the
+	// archive proves nothing against who owns the bucket. It is asked for every
+	// anchor, must not block, and the same keys should be among Keys.
+	Signers func(now time.Time) []note.Signer
+	Keys    *sign.Ring // whose anchors are believed; nil: nobody's
+	// AnchorKeys are what anchors say of keys that are good from the next one on.
+	AnchorKeys archive.AnchorKeys
+	// AnchorEvery is how long a change waits for its anchor. Default 1 min;
+	// below 0, none is written.
+	AnchorEvery time.Duration
+	AnchorRows  int64            // and how many rows do; default 100,000
+	Version     string           // of the writer, as segments state it
+	Now         func() time.Time // default time.Now
+	Rand        io.Reader        // salts, ids and jitter; default crypto/rand
 }
 
 // A Partition is one partition of one topic.
@@ -106,9 +119,20 @@ type Events struct {
 	Gap       func(l archive.Line, from, to int64) // offsets that Kafka no longer had: an alarm
 	Retrying  func(l archive.Line, key string, attempt int, err error)
 	Comparing func(l archive.Line, ordinal int64) // a segment that this process did not write is compared with Kafka
-	Stopped   func(l archive.Line, err error)     // an alarm; other partitions go on
+	Anchored  func(Anchor)
+	Stopped   func(l archive.Line, err error) // an alarm; other partitions go on
 	SecondLog func(tenant string, l archive.Line)
 	Warn      func(what string, err error)
+}
+
+// An Anchor is one anchor that is durable.
+type Anchor struct {
+	Line    archive.Line
+	Number  int64
+	Ordinal int64         // of the newest segment that it covers
+	Bytes   int64         // of the object
+	Took    time.Duration // from taking down what it says to durable
+	Adopted bool          // somebody else wrote it
 }
 
 // A Commit is one segment that is durable.
@@ -139,6 +163,8 @@ func (s Settings) withDefaults() Settings {
 	setDefault(&s.Window, 200_000)
 	setDefault(&s.ShutdownTimeout, 20*time.Second)
 	setDefault(&s.CommitInterval, time.Second)
+	setDefault(&s.AnchorEvery, time.Minute)
+	setDefault(&s.AnchorRows, 100_000)
 	setDefault(&s.Version, "dev")
 	if s.Now == nil {
 		s.Now = time.Now

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/parquet"
 )
@@ -35,6 +36,7 @@ type shared struct {
 	encoders chan *parquet.Encoder
 	assigned atomic.Int64 // partitions
 	dlq      func(*kgo.Record)
+	ring     *sign.Ring // Keys, and what they vouch for
 
 	mu      sync.Mutex
 	tenants map[[2]string]int32 // (topic, tenant) → partition
@@ -44,7 +46,10 @@ func newShared(s Settings, ev Events) *shared {
 	sh := &shared{
 		Settings: s, events: ev, writer: s.writer(),
 		budget: newBudget(s.recordMemory()), tenants: map[[2]string]int32{},
-		encoders: make(chan *parquet.Encoder, runtime.GOMAXPROCS(0)),
+		encoders: make(chan *parquet.Encoder, runtime.GOMAXPROCS(0)), ring: &sign.Ring{},
+	}
+	if s.Keys != nil {
+		sh.ring = s.Keys.Clone()
 	}
 	for range cap(sh.encoders) {
 		sh.encoders <- nil // made when first needed

@@ -34,11 +34,15 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 	}
 	c.warnOfOther(vouched, l)
 	v := parseVoucher(vouched, c.Root.ArchiveID, l)
-	st, w, err := c.resume(ctx, l, v)
+	r, err := c.resume(ctx, l, v)
 	if err != nil {
 		return nil, err
 	}
+	st, w := r.state, r.window
 	if err := c.catchUp(ctx, st, w, v.writer()); err != nil {
+		return nil, err
+	}
+	if err := c.compareAnchors(ctx, r); err != nil {
 		return nil, err
 	}
 	b, err := c.bounds(ctx, at.topic, at.number)
@@ -125,57 +129,136 @@ func (b bounds) check(next int64) error {
 	return nil
 }
 
-// resume reads from the bucket where a line stood behind the segment of a
-// voucher (nil: at its beginning), and tries again until the answer is one about
-// the line, not about the store.
-func (c *consumer) resume(ctx context.Context, l archive.Line, v *voucher) (*archive.State, *window, error) {
+// A resumed is what the bucket says of a line, as far as that is believed.
+type resumed struct {
+	state  *archive.State
+	window *window
+	ahead  []*anchorNote // anchors behind the state, to be compared with what follows
+	newest *anchorNote   // nil where the line has none
+}
+
+// resume reads from the bucket where a line stood behind the newest anchor that
+// is believed, or behind the segment of a voucher (nil: at its beginning), and
+// tries again until the answer is one about the line, not about the store.
+func (c *consumer) resume(ctx context.Context, l archive.Line, v *voucher) (r *resumed, err error) {
 	for attempt := 1; ; attempt++ {
-		var st *archive.State
-		var w *window
-		err := c.inTurn(ctx, func() (err error) { st, w, err = c.resumeOnce(ctx, l, v); return err })
+		err := c.inTurn(ctx, func() (err error) { r, err = c.resumeOnce(ctx, l, v); return err })
 		if err == nil || isVerdict(err) && attempt > 1 {
-			return st, w, err
+			return r, err
 		}
 		c.retrying(ctx, l, attempt, err)
 		if err := c.backOff(ctx, attempt); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 }
 
 // resumeOnce reads a line's state and its window.
-func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher) (*archive.State, *window, error) {
+func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher) (*resumed, error) {
+	if err := archive.CheckCatalog(ctx, c.Archive, l); err != nil {
+		return nil, err
+	}
+	t, err := c.readTrail(ctx, l, -1)
+	if err != nil {
+		return nil, err
+	}
+	good, err := c.trusted(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	base, ahead := t.split(good, v)
+	r := &resumed{ahead: ahead}
+	if n := len(t.notes); n > 0 {
+		r.newest = t.notes[n-1]
+	}
+	if len(base.notes) == 0 {
+		return r, c.resumeUnanchored(ctx, l, v, r)
+	}
+	limit := c.windowLimit()
+	if r.state, r.window, err = c.resumeAnchored(ctx, base, limit); err != nil {
+		return nil, err
+	}
+	if v != nil && v.Ordinal < r.state.Ordinal-1 {
+		return r, v.checkListed(base)
+	}
+	return r, c.followTo(ctx, r, v)
+}
+
+// followTo walks on to the segment of a voucher. Each segment names the hash of
+// the one before it, so the voucher vouches for all of them.
+func (c *consumer) followTo(ctx context.Context, r *resumed, v *voucher) error {
+	if v == nil {
+		return nil
+	}
+	for r.state.Ordinal <= v.Ordinal {
+		o, err := archive.GetNext(ctx, c.Archive, r.state)
+		if errors.Is(err, archive.ErrNotFound) {
+			return c.errWentBack(v)
+		}
+		if err != nil {
+			return err
+		}
+		c.take(r.state, r.window, o)
+	}
+	return v.check(r.state)
+}
+
+// errWentBack says that the bucket ends before the segment of a voucher.
+func (c *consumer) errWentBack(v *voucher) error {
+	return fmt.Errorf("segment %d: %w: this group wrote or compared it, and the bucket ends before it. "+
+		"restore the bucket; or, to archive anew what Kafka still has from there on, delete the offsets of group %s", v.Ordinal, errWentBack, c.voucherGroup())
+}
+
+// resumeUnanchored reads a line's state without its anchors.
+func (c *consumer) resumeUnanchored(ctx context.Context, l archive.Line, v *voucher, into *resumed) error {
 	n, err := archive.CountSegments(ctx, c.Archive, l)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	var known int64
 	if v != nil {
 		known = v.Ordinal + 1
 	}
 	if known > n {
-		return nil, nil, fmt.Errorf("segment %d: %w: this group wrote or compared it, and the bucket ends before it. "+
-			"restore the bucket; or, to archive anew what Kafka still has from there on, delete the offsets of group %s", v.Ordinal, errWentBack, c.voucherGroup())
+		return c.errWentBack(v)
 	}
 	limit := c.windowLimit()
 	r, err := archive.Resume(ctx, c.Archive, c.Root.ArchiveID, l, known, int64(limit))
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if v != nil {
 		if err := v.check(r.State); err != nil {
-			return nil, nil, err
+			return err
 		}
 	}
-	w, err := c.readWindow(ctx, l, r.Recent, limit)
-	return r.State, w, err
+	if n := len(into.ahead); n > 0 {
+		into.ahead = into.ahead[n-1:] // of no older one is anything known
+	}
+	into.state = r.State
+	into.window, err = c.readWindow(ctx, l, r.Recent, limit)
+	return err
+}
+
+// compareAnchors requires that the anchors that were not believed say what the
+// segments do, and takes them in.
+func (c *consumer) compareAnchors(ctx context.Context, r *resumed) error {
+	for _, n := range r.ahead {
+		err := c.insist(ctx, n.Line(), archive.AnchorKey(n.Line(), n.Number), func(ctx context.Context, _ string) error { return c.agrees(ctx, r.state, n) })
+		if err != nil {
+			return err
+		}
+		r.state.Anchored(n.Anchor, n.sum)
+	}
+	return nil
 }
 
 // isVerdict reports whether an answer is about the line itself. An object that
 // its store finds damaged is: to wait for it would hold up the partitions that
 // start at the same time.
 func isVerdict(err error) bool {
-	return errors.Is(err, archive.ErrBreaks) || errors.Is(err, archive.ErrCompacted) || errors.Is(err, archive.ErrDamaged) || errors.Is(err, errWentBack)
+	return errors.Is(err, archive.ErrBreaks) || errors.Is(err, archive.ErrCompacted) || errors.Is(err, archive.ErrDamaged) || errors.Is(err, errWentBack) ||
+		errors.Is(err, archive.ErrOtherAnchor) || errors.Is(err, errStrangers)
 }
 
 // line names a partition as the archive does, by the topic's id.

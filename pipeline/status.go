@@ -22,6 +22,7 @@ type PartitionStatus struct {
 	End        int64     // of Kafka as of the last fetch, -1 if unknown
 	Pending    time.Time // since when something that was read is not durable; zero: there is nothing
 	LastCommit time.Time // when a segment last became durable; zero: not yet
+	Unanchored time.Time // since when something that is durable is in no anchor; zero: there is nothing
 	Starting   bool      // it is still being found out where it goes on, since Pending
 	Stopped    error     // why it has stopped; nil where it runs
 }
@@ -67,6 +68,9 @@ func (r *running) status() PartitionStatus {
 	}
 	if t := r.committedAt.Load(); t != nil {
 		s.LastCommit = *t
+	}
+	if t := r.unanchoredSince.Load(); t != nil {
+		s.Unanchored = *t
 	}
 	return s
 }

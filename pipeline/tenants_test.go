@@ -25,7 +25,7 @@ func TestASegmentCostsTheSameWithManyTenants(t *testing.T) {
 func bytesOfASegment(t *testing.T, tenants int) uint64 {
 	t.Helper()
 	records := benchRecords(3200)
-	s := Settings{Archive: archive.NewMemory(), Root: archive.Root{ArchiveID: "01KBCDEFGHJKMNPQRSTVWXYZ01"}, Batch: Batch{Rows: 32, Age: time.Hour, Strict: true}}.withDefaults()
+	s := Settings{Archive: archive.NewMemory(), Root: archive.Root{ArchiveID: "01KBCDEFGHJKMNPQRSTVWXYZ01"}, Batch: Batch{Rows: 32, Age: time.Hour, Strict: true}, AnchorEvery: -1}.withDefaults()
 	sh := newShared(s, Events{})
 	st := archive.NewState(sh.Root.ArchiveID, archive.Line{Topic: "audit.calls", TopicID: "kTq2VqYJQ0mFvY8v2b3m0A"})
 	st.NextOffset = 0

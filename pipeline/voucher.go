@@ -82,6 +82,19 @@ func (v *voucher) check(st *archive.State) error {
 	return nil
 }
 
+// checkListed returns nil if the segment of the voucher is the one that anchors
+// list, or they list none of its ordinal.
+func (v *voucher) checkListed(t *trail) error {
+	for _, n := range t.notes {
+		for i := range n.Segments {
+			if s := &n.Segments[i]; s.Ordinal == v.Ordinal && s.SHA256 != v.SHA256 {
+				return fmt.Errorf("segment %d: %w: it is another one than this group wrote or compared", v.Ordinal, errWentBack)
+			}
+		}
+	}
+	return nil
+}
+
 // voucherGroup is the group whose offsets carry vouchers. It has no members.
 func (s *Settings) voucherGroup() string { return s.Group + ".vouchers" }
 

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -121,6 +122,7 @@ func (w *world) open() {
 	if _, err := w.memory.Create(context.Background(), archive.RootKey, body); err != nil {
 		w.t.Fatal(err)
 	}
+	w.root.SHA256 = sha256.Sum256(body)
 	w.makeTopic()
 	w.producer = w.client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(time.Millisecond))
 	w.kafka.ControlKey(int16(kmsg.OffsetCommit), w.seeCommit)

@@ -1,0 +1,250 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// Anchors that a start reads at once.
+const trailParallel = 16
+
+// errStrangers: the newest anchor is signed, and by no key that is known here.
+var errStrangers = errors.New("it is signed by a key that anchor-keys does not name")
+
+// A trail is the newest anchors of a line, each following the one before it,
+// oldest first.
+type trail struct {
+	line  archive.Line
+	notes []*anchorNote
+}
+
+// readTrail reads the anchors of a line from the last full one on; none where it
+// has none. The cost is a few reads to find the newest, and at most 100 more.
+func (sh *shared) readTrail(ctx context.Context, l archive.Line, hint int64) (*trail, error) {
+	newest, err := archive.NewestAnchor(ctx, sh.Archive, l, hint)
+	if err != nil || newest < 0 {
+		return &trail{line: l}, err
+	}
+	notes, err := sh.readAnchors(ctx, l, newest-newest%archive.FullEvery, newest+1)
+	return &trail{l, notes}, err
+}
+
+// readAnchors reads the anchors from ≤ number < to and requires that they follow
+// each other.
+func (sh *shared) readAnchors(ctx context.Context, l archive.Line, from, to int64) ([]*anchorNote, error) {
+	notes := make([]*anchorNote, to-from)
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(trailParallel)
+	for i := range notes {
+		g.Go(func() (err error) {
+			notes[i], err = sh.readAnchor(gctx, l, from+int64(i))
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	for i := 1; i < len(notes); i++ {
+		if err := notes[i].FollowsAnchor(notes[i-1].Anchor, notes[i-1].sum); err != nil {
+			return nil, err
+		}
+	}
+	return notes, nil
+}
+
+// readAnchor reads one anchor, of this archive and this line. That it is gone is
+// an error that matches [archive.ErrOtherAnchor].
+func (sh *shared) readAnchor(ctx context.Context, l archive.Line, number int64) (*anchorNote, error) {
+	body, err := sh.Archive.Get(ctx, archive.AnchorKey(l, number))
+	if errors.Is(err, archive.ErrNotFound) {
+		return nil, fmt.Errorf("anchor %d: %w: it is gone", number, archive.ErrOtherAnchor)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("anchor %d: %w", number, err)
+	}
+	n, err := parseAnchor(body, l, number)
+	if err == nil && (n.ArchiveID != sh.Root.ArchiveID || n.ArchiveSHA256 != sh.Root.SHA256) {
+		err = fmt.Errorf("anchor %d: %w: it is of archive %s, or ledgerlake.json was changed", number, archive.ErrOtherAnchor, n.ArchiveID)
+	}
+	return n, err
+}
+
+// longer reads up to 100 anchors more, older ones. It reports false where there
+// are none.
+func (sh *shared) longer(ctx context.Context, t *trail) (bool, error) {
+	oldest := t.notes[0]
+	if oldest.Number == 0 {
+		return false, nil
+	}
+	older, err := sh.readAnchors(ctx, t.line, max(0, oldest.Number-archive.FullEvery), oldest.Number)
+	if err != nil {
+		return false, err
+	}
+	last := older[len(older)-1]
+	if err := oldest.FollowsAnchor(last.Anchor, last.sum); err != nil {
+		return false, err
+	}
+	t.notes = append(older, t.notes...)
+	return true, nil
+}
+
+// trusted returns how many anchors of the trail are good: as many as lie below
+// the newest one that is signed by a good key, and it. Those that do introduce
+// keys. Where the newest is signed by strangers, the error matches errStrangers.
+func (sh *shared) trusted(ctx context.Context, t *trail) (good int, err error) {
+	for i, n := range t.notes {
+		v, err := sh.verdict(ctx, n)
+		if err != nil {
+			return 0, err
+		}
+		switch {
+		case v == sign.Good:
+			good = i + 1
+			sh.introduce(n.Keys)
+		case v == sign.Unsigned, v == sign.Unknown && (sh.ring.Empty() || i < len(t.notes)-1):
+		default:
+			return 0, fmt.Errorf("anchor %d: %w: %s: name its vkey in anchor-keys, if it is one of yours", n.Number, errStrangers, signersOf(n.note))
+		}
+	}
+	return good, nil
+}
+
+// introduce takes in the keys that a good anchor names.
+func (sh *shared) introduce(k archive.AnchorKeys) {
+	for role, keys := range map[sign.Role][]string{sign.Anchor: k.Anchor, sign.Catalog: k.Catalog, sign.Control: k.Control} {
+		for _, vkey := range keys {
+			if err := sh.ring.Add(vkey, role, "an anchor"); err != nil && sh.events.Warn != nil {
+				sh.events.Warn("a good anchor names a key that is none", err)
+			}
+		}
+	}
+}
+
+// split parts a trail in the anchors that a start builds on and those that are to
+// be compared with what it then finds. It builds on those that are good, and on
+// others as far as a voucher reaches, for the segments that follow lead up to it.
+func (t *trail) split(good int, v *voucher) (base *trail, ahead []*anchorNote) {
+	at := good
+	for i, n := range t.notes {
+		if v != nil && n.Ordinal <= v.Ordinal {
+			at = max(at, i+1)
+		}
+	}
+	return &trail{t.line, t.notes[:at]}, t.notes[at:]
+}
+
+// anchors returns the documents.
+func (t *trail) anchors() []*archive.Anchor {
+	all := make([]*archive.Anchor, len(t.notes))
+	for i, n := range t.notes {
+		all[i] = n.Anchor
+	}
+	return all
+}
+
+// resumeAnchored returns the state behind the newest anchor of a trail, and the
+// window of so many rows.
+func (c *consumer) resumeAnchored(ctx context.Context, t *trail, limit int) (*archive.State, *window, error) {
+	newest := t.notes[len(t.notes)-1]
+	full := newest.Number % archive.FullEvery
+	st := archive.AnchoredState(c.Root.ArchiveID, t.line, t.anchors()[len(t.notes)-1-int(full):], newest.sum)
+	if st.Ordinal == 0 {
+		return st, newWindow(), nil
+	}
+	if err := c.covered(ctx, st, t); err != nil {
+		return nil, nil, err
+	}
+	recent, err := c.recent(ctx, t, int64(limit))
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := c.readWindow(ctx, t.line, recent, limit)
+	return st, w, err
+}
+
+// covered reads the newest segment that the trail covers, and the newest with a
+// row where it has none, for what no anchor says.
+func (c *consumer) covered(ctx context.Context, st *archive.State, t *trail) error {
+	e, err := c.listed(ctx, t, 0)
+	if err != nil {
+		return err
+	}
+	if e.Ordinal != st.Ordinal-1 {
+		return fmt.Errorf("anchor %d: %w: it ends at segment %d, and segment %d is the newest that any lists", st.Tail.Anchor.Number, archive.ErrOtherAnchor, st.Ordinal-1, e.Ordinal)
+	}
+	o, err := c.getListed(ctx, t.line, e)
+	if err != nil {
+		return err
+	}
+	st.Covered(o)
+	if e.Rows > 0 || st.Tail.Totals.Rows == 0 {
+		return nil
+	}
+	if e, err = c.listed(ctx, t, 1); err != nil {
+		return err
+	}
+	if o, err = c.getListed(ctx, t.line, e); err != nil {
+		return err
+	}
+	st.ArchivedAt = o.ArchivedAt()
+	return nil
+}
+
+// listed returns the newest segment of so many rows, or more, that the trail
+// lists, which is made longer until it has one.
+func (c *consumer) listed(ctx context.Context, t *trail, rows int64) (*archive.AnchorSegment, error) {
+	for {
+		for i := len(t.notes) - 1; i >= 0; i-- {
+			for k := len(t.notes[i].Segments) - 1; k >= 0; k-- {
+				if s := &t.notes[i].Segments[k]; s.Rows >= rows {
+					return s, nil
+				}
+			}
+		}
+		if more, err := c.longer(ctx, t); err != nil {
+			return nil, err
+		} else if !more {
+			return nil, fmt.Errorf("anchor %d: %w: no anchor lists a segment of %d rows", t.notes[0].Number, archive.ErrOtherAnchor, rows)
+		}
+	}
+}
+
+// errAnchoredGone: a segment is not there as an anchor has it.
+var errAnchoredGone = errors.New("an anchor covers it, and the bucket does not hold it as the anchor has it: restore it")
+
+// getListed reads a segment and requires that it is the one that an anchor lists.
+func (c *consumer) getListed(ctx context.Context, l archive.Line, e *archive.AnchorSegment) (*archive.SegmentObject, error) {
+	body, err := c.Archive.Get(ctx, archive.SegmentKey(l, e.Ordinal))
+	if errors.Is(err, archive.ErrNotFound) || err == nil && chain.Hash(sha256.Sum256(body)) != e.SHA256 {
+		return nil, fmt.Errorf("segment %d: %w: %w", e.Ordinal, archive.ErrBreaks, errAnchoredGone)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("segment %d: %w", e.Ordinal, err)
+	}
+	o, err := archive.ReadSegment(body)
+	if err != nil {
+		return nil, fmt.Errorf("segment %d: %w: %w", e.Ordinal, archive.ErrBreaks, err)
+	}
+	return o, nil
+}
+
+// recent names the newest segments of a line that hold so many rows.
+func (c *consumer) recent(ctx context.Context, t *trail, rows int64) ([]archive.SegmentRef, error) {
+	for {
+		found, missing := archive.RecentSegments(t.anchors(), rows)
+		if missing <= 0 {
+			return found, nil
+		}
+		if more, err := c.longer(ctx, t); err != nil || !more {
+			return found, err
+		}
+	}
+}
