@@ -3,17 +3,10 @@ package sign
 import (
 	"cmp"
 	"crypto/ed25519"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/ledgerlake/ledgerlake/archive/jsondoc"
-	"github.com/ledgerlake/ledgerlake/chain"
 )
 
 // A Role is what a key may sign; roles are united by or.
@@ -46,7 +39,7 @@ type Verdict struct {
 }
 
 // A Ring holds the keys that are good, and what for. The zero Ring is empty and
-// ready. It may be used by several goroutines.
+// ready. Keys are only ever added. It may be used by several goroutines.
 type Ring struct {
 	mu   sync.RWMutex
 	keys []ringKey
@@ -66,8 +59,9 @@ type KeyInfo struct {
 	NotAfter time.Time // of a certified key; zero where it never ends
 }
 
-// Add adds a key for some roles; of a key that is there the roles are united. An
-// error matches [ErrKey].
+// Add adds a key for some roles; of a key that is there the roles are united, and
+// the first source stays. An error matches [ErrKey]: a witness's key is refused
+// too, for a cosignature speaks of one log alone.
 func (r *Ring) Add(vkey string, roles Role, source string) error {
 	return r.add(vkey, roles, source, time.Time{})
 }
@@ -83,11 +77,8 @@ func (r *Ring) add(vkey string, roles Role, source string, notAfter time.Time) e
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.keys {
-		if old := &r.keys[i]; old.VKey == vkey && old.NotAfter.IsZero() == notAfter.IsZero() {
+		if old := &r.keys[i]; old.VKey == vkey && old.NotAfter.Equal(notAfter) {
 			old.Roles |= roles
-			if notAfter.After(old.NotAfter) {
-				old.NotAfter = notAfter
-			}
 			return nil
 		}
 	}
@@ -95,8 +86,12 @@ func (r *Ring) add(vkey string, roles Role, source string, notAfter time.Time) e
 	return nil
 }
 
-// Clone returns a ring with the same keys, to be changed apart.
+// Clone returns a ring with the same keys, to be changed apart; of a nil ring an
+// empty one.
 func (r *Ring) Clone() *Ring {
+	if r == nil {
+		return &Ring{}
+	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return &Ring{keys: slices.Clone(r.keys)}
@@ -112,8 +107,12 @@ func (r *Ring) Empty() bool {
 	return len(r.keys) == 0
 }
 
-// Keys returns what is known of each key, in the order of their names.
+// Keys returns what is known of each key, in the order of their names. A key
+// that was given and is certified too stands there twice.
 func (r *Ring) Keys() []KeyInfo {
+	if r == nil {
+		return nil
+	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	all := make([]KeyInfo, len(r.keys))
@@ -125,98 +124,49 @@ func (r *Ring) Keys() []KeyInfo {
 }
 
 // Check says what the signatures of a note are worth: by keys that are good for
-// role, and for a document of that time (the zero time is that of no document:
-// certified keys then do not count).
+// role, and for a document of that time. The zero time is that of no document:
+// certified keys then do not count. A nil ring is empty.
 func (r *Ring) Check(n *Note, role Role, at time.Time) Verdict {
 	if len(n.Signatures) == 0 {
 		return Verdict{State: Unsigned}
 	}
 	v := Verdict{State: Unknown}
+	if r == nil {
+		return v
+	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, s := range n.Signatures {
-		for i := range r.keys {
-			k := &r.keys[i]
-			if k.Roles&role == 0 || k.name != s.Name || k.hash != s.Hash || !k.NotAfter.IsZero() && (at.IsZero() || at.After(k.NotAfter)) {
-				continue
-			}
-			if !ed25519.Verify(k.key, []byte(n.Text), s.Bytes) {
-				return Verdict{State: Bad}
-			}
+		by, named := r.signerOf(n.Text, s, role, at)
+		switch {
+		case !named:
+		case by == "":
+			return Verdict{State: Bad}
+		default:
 			v.State = Good
-			if !slices.Contains(v.By, k.VKey) {
-				v.By = append(v.By, k.VKey)
+			if !slices.Contains(v.By, by) {
+				v.By = append(v.By, by)
 			}
 		}
 	}
 	return v
 }
 
-// KeyNoteText returns the text of a key note: that vkey may sign anchors and
-// catalogs of an archive whose time is not after notAfter.
-func KeyNoteText(archiveID, vkey string, notAfter time.Time) string {
-	doc, err := json.Marshal(struct {
-		ArchiveID string `json:"archiveId"`
-		VKey      string `json:"vkey"`
-		NotAfter  string `json:"notAfter"`
-	}{archiveID, vkey, notAfter.UTC().Format(jsondoc.TimeLayout)})
-	if err != nil {
-		panic(err) // strings always marshal
-	}
-	return chain.NoteText(chain.KeyNote, doc)
-}
-
-// KeyNoteKey returns the key of the object that certifies a vkey.
-func KeyNoteKey(vkey string) string {
-	sum := sha256.Sum256([]byte(vkey))
-	return "key/" + hex.EncodeToString(sum[:]) + ".note"
-}
-
-// ErrUncertified: a key note is not signed by a good key.
-var ErrUncertified = errors.New("not certified by a good key")
-
-// AddKeyNote adds the key that a key note of the archive certifies, for anchors
-// and catalogs, as far as the key that signed it may sign those. The error
-// matches [ErrNote] where the bytes are no key note, and [ErrUncertified] where
-// it counts for nothing.
-func (r *Ring) AddKeyNote(body []byte, archiveID string) (vkey string, err error) {
-	n, err := Parse(body)
-	if err != nil {
-		return "", err
-	}
-	kind, doc, err := chain.ParseNoteText(n.Text)
-	if err != nil || kind != chain.KeyNote {
-		return "", fmt.Errorf("%w of a key", ErrNote)
-	}
-	var id string
-	var notAfter time.Time
-	err = jsondoc.Read(doc,
-		jsondoc.Field{Name: "archiveId", Read: func(d *jsondoc.Document) { id = d.Str() }},
-		jsondoc.Field{Name: "vkey", Read: func(d *jsondoc.Document) { vkey = d.Str() }},
-		jsondoc.Field{Name: "notAfter", Read: func(d *jsondoc.Document) { notAfter = d.Time() }})
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("%w: %w", ErrNote, err)
-	case id != archiveID:
-		return vkey, fmt.Errorf("%w: it is of archive %.40q", ErrUncertified, id)
-	}
-	if _, err := parseVKey(vkey); err != nil {
-		return vkey, err
-	}
-	var roles Role
-	for _, role := range []Role{Anchor, Catalog} {
-		if r.checkLongLived(n, role) {
-			roles |= role
+// signerOf returns the good key that made a signature. named reports whether
+// the signature is in the name of one: "" is then the verdict of a forgery.
+func (r *Ring) signerOf(text string, s Signature, role Role, at time.Time) (by string, named bool) {
+	for i := range r.keys {
+		k := &r.keys[i]
+		if k.name != s.Name || k.hash != s.Hash || !k.goodFor(role, at) {
+			continue
+		}
+		if named = true; ed25519.Verify(k.key, []byte(text), s.Bytes) {
+			return k.VKey, true
 		}
 	}
-	if roles == 0 {
-		return vkey, ErrUncertified
-	}
-	return vkey, r.add(vkey, roles, "key note", notAfter)
+	return "", named
 }
 
-// checkLongLived reports whether a note is signed by a good key that is not
-// certified itself: of those no chains are made.
-func (r *Ring) checkLongLived(n *Note, role Role) bool {
-	return r.Check(n, role, time.Time{}).State == Good
+func (k *KeyInfo) goodFor(role Role, at time.Time) bool {
+	return k.Roles&role != 0 && (k.NotAfter.IsZero() || !at.IsZero() && !at.After(k.NotAfter))
 }

@@ -1,8 +1,12 @@
 package sign
 
 import (
+	"bytes"
 	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -14,9 +18,11 @@ import (
 // vectors are what chain/testdata pins of notes.
 func vectors(t *testing.T) (v struct {
 	Name           string `json:"name"`
+	Seed           string `json:"seed"`
 	VKey           string `json:"vkey"`
 	AnchorText     string `json:"anchor_text"`
 	AnchorNote     string `json:"anchor_note"`
+	CheckpointText string `json:"checkpoint_text"`
 	CheckpointNote string `json:"checkpoint_note"`
 },
 ) {
@@ -84,73 +90,6 @@ func TestKeysSignForEachOther(t *testing.T) {
 	}
 }
 
-func TestNotesHaveOneForm(t *testing.T) {
-	const good = "a\nb\n\n— key/1 cgGQT5usojs=\n"
-	if n, err := Parse([]byte(good)); err != nil || n.Text != "a\nb\n" || len(n.Signatures) != 1 {
-		t.Fatalf("%+v, %v", n, err)
-	}
-	for _, c := range [][2]string{
-		{"a\nb\n\n", "a\nb\n"},
-		{"\n\n", "\n"},
-		{"usojs=\n", "usojs="},
-		{"usojs=\n", "usojt=\n"}, // bits behind the last byte
-		{"usojs=\n", "usojs\n"},
-		{"usojs=\n", "usojs=\r\n"},
-		{"cgGQT5usojs=", "cgGQTw=="},
-		{"— ", "- "},
-		{"key/1 ", "key/1  "},
-		{"key/1 ", "key+1 "},
-		{"key/1 ", " "},
-		{"a\nb", "a\n\xff"},
-		{"usojs=\n", "usojs=\n" + strings.Repeat("— key/1 cgGQT5usojs=\n", 100)},
-	} {
-		bad := strings.Replace(good, c[0], c[1], 1)
-		if n, err := Parse([]byte(bad)); err == nil {
-			t.Errorf("%.80q is a note: %+v", bad, n)
-		}
-	}
-}
-
-func TestKeyNotesCertify(t *testing.T) {
-	end := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	long, short, other := newSigner(t, "long"), newSigner(t, "short"), newSigner(t, "other")
-	certificate := func(by *Signer, id string) []byte {
-		body, err := Sign(KeyNoteText(id, short.VKey(), end), by)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return body
-	}
-	var ring Ring
-	if err := ring.Add(long.VKey(), AllRoles, "given"); err != nil {
-		t.Fatal(err)
-	}
-	for _, bad := range [][]byte{certificate(other, "A"), certificate(short, "A"), certificate(long, "B")} {
-		if _, err := ring.AddKeyNote(bad, "A"); err == nil {
-			t.Errorf("%q certifies", bad)
-		}
-	}
-	if _, err := ring.AddKeyNote(certificate(long, "A"), "A"); err != nil {
-		t.Fatal(err)
-	}
-	body, _ := Sign("text\n", short)
-	n, _ := Parse(body)
-	for at, want := range map[time.Time]State{end: Good, end.Add(1): Unknown, {}: Unknown} {
-		if got := ring.Check(n, Anchor, at); got.State != want {
-			t.Errorf("at %v: %+v", at, got)
-		}
-	}
-	if got := ring.Check(n, Control, end); got.State != Unknown {
-		t.Errorf("a certified key signs control records: %+v", got)
-	}
-	// A certified key certifies none.
-	next := newSigner(t, "next")
-	chained, _ := Sign(KeyNoteText("A", next.VKey(), end), short)
-	if _, err := ring.AddKeyNote(chained, "A"); err == nil {
-		t.Error("a certified key certifies another")
-	}
-}
-
 func newSigner(t *testing.T, name string) *Signer {
 	t.Helper()
 	skey, _, err := Generate(rand.Reader, name)
@@ -164,16 +103,66 @@ func newSigner(t *testing.T, name string) *Signer {
 	return s
 }
 
-func FuzzParse(f *testing.F) {
-	f.Add([]byte("a\nb\n\n— key/1 cgGQT5usojs=\n"))
-	f.Add([]byte("a\n\n"))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		n, err := Parse(body)
-		if err != nil {
-			return
+// A key is a function of its name and of 32 random bytes: the vectors have one.
+func TestGenerateIsPinned(t *testing.T) {
+	v := vectors(t)
+	seed, err := hex.DecodeString(v.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	skey, vkey, err := Generate(bytes.NewReader(seed), v.Name)
+	if err != nil || vkey != v.VKey {
+		t.Fatalf("%s, %v", vkey, err)
+	}
+	s, err := NewSigner(skey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{v.AnchorText: v.AnchorNote, v.CheckpointText: v.CheckpointNote} {
+		if got, err := Sign(text, s); err != nil || string(got) != want {
+			t.Errorf("%q, want %q: %v", got, want, err)
 		}
-		if got := n.encode(); string(got) != string(body) {
-			t.Fatalf("%q is written %q", body, got)
+	}
+}
+
+func TestNamesOfKeys(t *testing.T) {
+	for _, bad := range []string{"", "a b", "a+b", "a\n", "a\u00a0", "a\x00", "\xff"} {
+		if _, _, err := Generate(rand.Reader, bad); !errors.Is(err, ErrKey) {
+			t.Errorf("%q is a name: %v", bad, err)
 		}
-	})
+	}
+}
+
+// What is no key is refused without a word of it: it may be most of one.
+func TestSignersRefuseWithoutSaying(t *testing.T) {
+	skey, vkey, err := Generate(rand.Reader, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := skey[len(skey)-20:]
+	for _, bad := range []string{"", vkey, skey[:len(skey)-1], skey + "A", "x" + skey, skey[:len("PRIVATE+KEY+a+")] + "0" + skey[len("PRIVATE+KEY+a+0"):] + "B"} {
+		if _, err := NewSigner(bad); !errors.Is(err, ErrKey) || strings.Contains(err.Error(), secret) {
+			t.Errorf("%v", err)
+		}
+	}
+	s, err := NewSigner(skey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		if got := fmt.Sprintf(format, s); got != vkey {
+			t.Errorf("%s prints %s", format, got)
+		}
+	}
+}
+
+func TestTextsAreWhole(t *testing.T) {
+	for _, bad := range []string{"", "x", "x\ty\n", "\xff\n"} {
+		if body, err := Sign(bad); err == nil {
+			t.Errorf("unsigned: %q", body)
+		}
+		if body, err := Sign(bad, newSigner(t, "a")); err == nil {
+			t.Errorf("%q", body)
+		}
+	}
 }
