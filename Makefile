@@ -9,6 +9,7 @@ GOFLAGS_BUILD := -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VER
 FUZZTIME ?= 10s
 SEEDS ?= 300
 MINUTES ?= 5
+ROWS ?= 2000000
 
 # The folders of the modules that go.work joins.
 MODULES = $(shell go list -m -f '{{.Dir}}')
@@ -79,6 +80,10 @@ demo: build ## see all of it in half a minute: produce, ingest, verify, flip a b
 bench: build ## measure decode, stamp, encode, and the whole ingest
 	go test -run '^$$' -bench . -benchmem ./audit ./chain ./parquet
 	bin/ledgerlake-devstack bench
+
+.PHONY: bench-verify
+bench-verify: ## measure verify on ROWS (2,000,000) rows, beside the SQL of proof/offline in DuckDB on the same files
+	it/run.sh bench-verify -rows $(ROWS)
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (10s)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# make it, make torture: everything that needs real components. Arguments go to
+# make it, make torture, make bench-verify: everything that needs real components. Arguments go to
 # go test, or with torture first to it/torture.
 #
 #   it/run.sh                        all tests
@@ -7,6 +7,7 @@
 #   IT_LONG=1 it/run.sh              200,000 records a test instead of 40,000, and longer faults
 #   IT_SEED=n it/run.sh              the random choices of an earlier run, which printed n
 #   it/run.sh torture -minutes 20    real kills under load (docs/torture.md)
+#   it/run.sh bench-verify -rows 2000000  verify beside DuckDB on an archive of so many rows
 #   TORTURE_SEED=n it/run.sh torture the random choices of an earlier run, which printed n
 set -eu
 cd "$(dirname "$0")/.."
@@ -36,6 +37,12 @@ if [ "${1-}" = torture ]; then
 		fi
 	done
 	exec "$bin/torture" "$@"
+fi
+
+if [ "${1-}" = bench-verify ]; then
+	shift
+	go build -tags it -o "$bin/benchverify" ./it/benchverify
+	exec "$bin/benchverify" -bin "$bin" "$@"
 fi
 
 go build -tags it -o "$bin/with" ./it/with
