@@ -74,6 +74,10 @@ var Rooms = []Room{
 		TestImports: []string{"proof/prooftest"},
 	},
 	{
+		// The programs that check an archive without the product, as files.
+		Folder: "proof/offline", Never: impure,
+	},
+	{
 		// Archives that are built, and damaged, by hand.
 		Folder: "proof/prooftest", TestOnly: true,
 		Imports: []string{"audit", "chain", "parquet", "archive", "proof"},
@@ -145,7 +149,7 @@ var Rooms = []Room{
 	{
 		// Tests of the whole product, embedded and against real components.
 		Folder: "it", TestOnly: true,
-		Imports: slices.Concat(product, []string{"archive/archivetest", "proof/prooftest", "config", "internal/devstack", "internal/workload"}),
+		Imports: slices.Concat(product, []string{"archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload"}),
 		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, parquetGo}),
 	},
 }

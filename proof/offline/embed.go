@@ -1,0 +1,16 @@
+// Package offline holds the programs that check an archive, a proof bundle or an
+// evidence pack without ledgerlake: for an auditor who would not take our word.
+//
+//	check.py    all of it; Python's standard library, and pyarrow to read Parquet
+//	check.sql   rows, chains, trees and what anchors say, in DuckDB; not signatures
+//
+// They share no line with the product, and are written from docs/format.md
+// alone. How they are run stands in docs/verify-without-ledgerlake.md.
+package offline
+
+import "embed"
+
+// Programs are all files of both programs, at its root.
+//
+//go:embed check.py core.py layout.py archive.py check.sql
+var Programs embed.FS
