@@ -69,6 +69,16 @@ var Rooms = []Room{
 		TestImports: []string{"archive/archivetest"},
 	},
 	{
+		Folder: "awskms", Never: talking,
+		Imports:     []string{"archive"},
+		Drivers:     []string{aws, smithy},
+		TestImports: []string{"awskms/kmstest"},
+	},
+	{
+		// A stand-in for KMS.
+		Folder: "awskms/kmstest", TestOnly: true,
+	},
+	{
 		Folder: "proof", Never: talking,
 		Imports:     []string{"audit", "chain", "parquet", "archive"},
 		TestImports: []string{"proof/prooftest"},
@@ -82,6 +92,12 @@ var Rooms = []Room{
 		Folder: "proof/prooftest", TestOnly: true,
 		Imports: []string{"audit", "chain", "parquet", "archive", "proof"},
 		Drivers: []string{"golang.org/x/mod/sumdb/note"},
+	},
+	{
+		// The command that tampers with archives: make tamper.
+		Folder: "proof/tamper", TestOnly: true,
+		Imports: []string{"audit", "chain", "parquet", "archive", "proof", "proof/prooftest"},
+		Drivers: []string{parquetGo},
 	},
 	{
 		Folder: "pipeline", Never: talking,
