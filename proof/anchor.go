@@ -3,11 +3,13 @@ package proof
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
@@ -21,37 +23,47 @@ type anchor struct {
 	wrong  *problem
 	sum    chain.Hash // of the text: what the next anchor calls previous
 
-	signatures int
+	lines    int // of signatures
+	verdict  sign.Verdict
+	stranger error // why its signatures are a fault, while its text can be right
 }
 
 // fetchAnchor reads an anchor.
 func (v *verifier) fetchAnchor(ctx context.Context, o archive.Object, number int64) (*anchor, error) {
-	body, wrong, err := v.get(ctx, o)
+	body, wrong, err := v.note(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	a := &anchor{wrong: wrong}
+	a := &anchor{key: o.Key, number: number, wrong: wrong}
 	if wrong == nil {
-		if err := a.parse(body); err != nil {
-			a.wrong = &problem{FaultAnchor, err.Error()}
-		}
-	}
-	a.key, a.number = o.Key, number
-	if a.wrong == nil && a.Number != number {
-		a.wrong = &problem{FaultAnchor, fmt.Sprintf("it says that it is number %d", a.Number)}
+		a.wrong = v.readAnchor(a, body)
 	}
 	v.progress(0)
 	return a, nil
 }
 
-func (a *anchor) parse(body []byte) error {
-	text, signatures, err := splitNote(body)
+// readAnchor parses an anchor and judges its signatures. What a good key did not
+// sign, though it says so, says nothing.
+func (v *verifier) readAnchor(a *anchor, body []byte) *problem {
+	n, err := sign.Parse(body)
 	if err != nil {
-		return err
+		return &problem{FaultAnchor, err.Error()}
 	}
-	a.sum, a.signatures = archive.TextHash(text), signatures
-	a.Anchor, err = archive.DecodeAnchor(text)
-	return err
+	if a.Anchor, err = archive.DecodeAnchor(n.Text); err != nil {
+		return &problem{FaultAnchor, err.Error()}
+	}
+	if a.Number != a.number {
+		return &problem{FaultAnchor, fmt.Sprintf("it says that it is number %d", a.Number)}
+	}
+	a.sum, a.lines = archive.TextHash(n.Text), len(n.Signatures)
+	a.verdict, err = v.keys.judge(n, sign.Anchor, a.Time.Time)
+	switch {
+	case errors.Is(err, errForged):
+		return &problem{FaultSignature, err.Error()}
+	case err != nil:
+		a.stranger = err
+	}
+	return nil
 }
 
 // segment returns what the anchor says of a segment, or nil.

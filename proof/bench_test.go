@@ -23,7 +23,7 @@ func BenchmarkVerify(b *testing.B) {
 			start := cpuTime()
 			var rows int64
 			for b.Loop() {
-				r, err := proof.Verify(context.Background(), src, proof.Options{})
+				r, err := proof.Verify(context.Background(), src, proof.Options{Unsigned: true})
 				if err != nil || r.ExitCode() != 0 {
 					b.Fatal(err, r)
 				}
@@ -59,7 +59,7 @@ func TestMemoryDoesNotGrowWithRows(t *testing.T) {
 		src := prooftest.Bucket(large(segments, 500))
 		var once sync.Mutex
 		base := liveHeap()
-		_, err := proof.Verify(context.Background(), src, proof.Options{Memory: 1 << 20, Progress: func(done, _, _ int64) {
+		_, err := proof.Verify(context.Background(), src, proof.Options{Unsigned: true, Memory: 1 << 20, Progress: func(done, _, _ int64) {
 			if done%2 == 0 {
 				once.Lock()
 				defer once.Unlock()
@@ -81,7 +81,7 @@ func TestMemoryDoesNotGrowWithRows(t *testing.T) {
 func TestAllocationsOfARowAreBounded(t *testing.T) {
 	src := prooftest.Bucket(large(2, 2000))
 	perRun := testing.AllocsPerRun(2, func() {
-		if _, err := proof.Verify(context.Background(), src, proof.Options{}); err != nil {
+		if _, err := proof.Verify(context.Background(), src, proof.Options{Unsigned: true}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -32,6 +32,7 @@ const (
 	FaultDuplicate  FaultKind = "duplicate"  // a duplicate repeats no row
 	FaultTime       FaultKind = "time"       // archived_at goes back, or lies far behind its anchor
 	FaultReset      FaultKind = "reset"      // an epoch does not begin as the format says
+	FaultSignature  FaultKind = "signature"  // a note was not signed by the key that its signature names, or by no good key
 	FaultAnchor     FaultKind = "anchor"     // an anchor disagrees with what was recomputed
 )
 

@@ -18,11 +18,11 @@ type step struct {
 	faults []Fault         // of the object as a whole
 	voided bool            // a chain reset declared it void: only hashed
 	reset  []archive.Voided
-	cover  *anchor           // the anchor that covers the segment, nil if none does
-	entry  *archive.AnchorSegment    // what it says of the segment
-	before []*anchor         // anchors that cover nothing from here on
-	after  []*anchor         // anchors that end with this segment
-	held   func(*step, bool) // settles what the next object has to say, nil if nothing
+	cover  *anchor                // the anchor that covers the segment, nil if none does
+	entry  *archive.AnchorSegment // what it says of the segment
+	before []*anchor              // anchors that cover nothing from here on
+	after  []*anchor              // anchors that end with this segment
+	held   func(*step, bool)      // settles what the next object has to say, nil if nothing
 }
 
 // A gate reads the segments of one line in order and decides which of them may

@@ -102,7 +102,7 @@ func newJoiner(v *verifier, l *surveyLine) *joiner {
 	j := &joiner{v: v, l: l, ordinal: -1, cause: -1, logs: map[string]*logState{}, faulty: map[string]bool{}, faults: faults{max: v.maxFaults}}
 	j.rep = &LineReport{Line: Line{Partition: l.partition}, Totals: newTotals(), Anchored: -1, Logs: []LogReport{}}
 	j.rep.Topic, j.rep.TopicID = unescape(l.topic), unescape(l.topicID)
-	j.anchors.changed = map[string]bool{}
+	j.anchors.changed, j.anchors.unsigned = map[string]bool{}, map[string]bool{}
 	if l.catalogs > 0 {
 		j.breaks++ // what lies below the watermark went with compaction
 	}

@@ -38,6 +38,7 @@ import (
 	"sync"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
@@ -50,8 +51,17 @@ const (
 	DefaultFaults = 100
 )
 
-// Options say what is asked for. The zero Options ask for everything.
+// Options say what is asked for. The zero Options ask for everything, and say
+// that it cannot be had: signatures take a key.
 type Options struct {
+	// Keys are the keys that the auditor knows, which he got elsewhere than from
+	// the archive: each is good for all roles. Those that they vouch for are
+	// found in the archive. nil or empty: no signature is checked.
+	Keys *sign.Ring
+	// Unsigned asks for consistency alone (T0): what no good key signed is then
+	// not less than was asked for. What signatures there are is checked with
+	// Keys all the same.
+	Unsigned bool
 	// Tenant is the only tenant whose rows are checked and reported; "" is all.
 	// Objects are hashed and offsets are counted all the same.
 	Tenant string
@@ -79,6 +89,7 @@ type verifier struct {
 	lineObjects int
 	permits     chan struct{} // one for each goroutine that may compute
 	hashers     sync.Pool
+	keys        *keyring
 
 	mu                   sync.Mutex
 	finished, total, row int64
@@ -107,6 +118,12 @@ func Verify(ctx context.Context, src archive.Source, o Options) (*Report, error)
 	if err := v.readRoot(ctx, s, r); err != nil {
 		return nil, err
 	}
+	if err := v.collectKeys(ctx); err != nil {
+		return nil, err
+	}
+	if err := v.keyNotes(ctx, r); err != nil {
+		return nil, err
+	}
 	results, err := v.lines(ctx, s.lines)
 	if err != nil {
 		return nil, err
@@ -116,7 +133,7 @@ func Verify(ctx context.Context, src archive.Source, o Options) (*Report, error)
 		r.Faults = append(r.Faults, res.faults.list...)
 		r.FaultCount += res.faults.total
 	}
-	r.sum(s)
+	v.sum(s, r)
 	return r, nil
 }
 
@@ -128,6 +145,7 @@ func newVerifier(src archive.Source, o Options) *verifier {
 	if o.Memory <= 0 {
 		v.o.Memory = DefaultMemory
 	}
+	v.keys = newKeyring(v.o.Memory)
 	v.hashers.New = func() any { return chain.NewHasher(nil) }
 	return v
 }
@@ -139,8 +157,7 @@ func (v *verifier) wants(tenant string) bool { return v.o.Tenant == "" || v.o.Te
 // are still checked: each against what its own segments say.
 func (v *verifier) readRoot(ctx context.Context, s *survey, r *Report) error {
 	fault := func(format string, a ...any) {
-		r.Faults = append(r.Faults, Fault{Kind: FaultRoot, Key: archive.RootKey, Ordinal: -1, Text: fmt.Sprintf(format, a...)})
-		r.FaultCount++
+		r.fault(Fault{Kind: FaultRoot, Key: archive.RootKey, Ordinal: -1, Text: fmt.Sprintf(format, a...)})
 	}
 	body, err := v.src.Get(ctx, archive.RootKey)
 	switch {

@@ -143,10 +143,10 @@ func TestNothingIsNotProved(t *testing.T) {
 		objects    map[string][]byte
 		o          proof.Options
 	}{
-		{"an archive without segments", "there is no segment", prooftest.New().Objects(), proof.Options{}},
-		{"a tenant that is not there", "tenant nobody has no log", w.Objects(), proof.Options{Tenant: "nobody"}},
-		{"a compacted archive", "was compacted", with(w.Objects(), catalog, "x"), proof.Options{}},
-		{"a keyed log", "1 keyed log:", keyed.Objects(), proof.Options{}},
+		{"an archive without segments", "there is no segment", prooftest.New().Objects(), proof.Options{Unsigned: true}},
+		{"a tenant that is not there", "tenant nobody has no log", w.Objects(), proof.Options{Unsigned: true, Tenant: "nobody"}},
+		{"a compacted archive", "was compacted", with(w.Objects(), catalog, "x"), proof.Options{Unsigned: true}},
+		{"a keyed log", "1 keyed log:", keyed.Objects(), proof.Options{Unsigned: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := verifyWith(t, c.objects, c.o)
@@ -185,7 +185,7 @@ func TestNoArchive(t *testing.T) {
 		"an empty bucket":  {},
 		"a foreign bucket": {"index.html": []byte("x"), "logs/2026/a.gz": []byte("x")},
 	} {
-		r, err := proof.Verify(context.Background(), prooftest.Bucket(objects), proof.Options{})
+		r, err := proof.Verify(context.Background(), prooftest.Bucket(objects), proof.Options{Unsigned: true})
 		if !errors.Is(err, proof.ErrNoArchive) || r != nil {
 			t.Errorf("%s: %v, %v", name, r, err)
 		}
@@ -195,7 +195,7 @@ func TestNoArchive(t *testing.T) {
 // Asked for one tenant, verify checks that tenant's rows, still hashes all
 // objects and counts all offsets, and says what it left out.
 func TestOneTenant(t *testing.T) {
-	acme := proof.Options{Tenant: "acme"}
+	acme := proof.Options{Unsigned: true, Tenant: "acme"}
 	r := verifyWith(t, newWorld().Objects(), acme)
 	wantExit(t, r, 0)
 	if got := r.Tenants(); len(got) != 1 || got[0].Tenant != "acme" || got[0].Rows != 16 || got[0].Logs != 3 {
@@ -237,7 +237,7 @@ func TestOtherTenantsAreCounted(t *testing.T) {
 	}
 	s.Encode()
 	w.calls.Relink(1)
-	r := verifyWith(t, w.Objects(), proof.Options{Tenant: "東京"})
+	r := verifyWith(t, w.Objects(), proof.Options{Unsigned: true, Tenant: "東京"})
 	wantFault(t, r, proof.FaultMetadata, "tenant a/b", "the log has 1 rows here, logs says 2")
 }
 

@@ -5,14 +5,22 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
-// The tiers of what a verification proves. This version reaches T0: signatures
-// need keys, and no key is taken yet.
-const TierT0 = "T0" // consistent in itself
+// The tiers of what a verification proves. Each holds only with those above it.
+const (
+	TierNone = "none" // there is a fault, or nothing to prove
+	TierT0   = "T0"   // consistent in itself
+	TierT1   = "T1"   // signed by a known key
+	TierT2   = "T2"   // at least as long as a head from an independent place
+	TierT3   = "T3"   // witnessed
+)
 
 // A Report is what a verification found.
 type Report struct {
@@ -22,6 +30,7 @@ type Report struct {
 	Exit      int           `json:"exit"`             // what [Report.ExitCode] returns
 	Objects   int64         `json:"objects"`          // in the archive, of every kind
 	Totals    Totals        `json:"totals"`
+	Keys      []KeyReport   `json:"keys"` // that are good, given ones and those that they vouch for
 	Lines     []*LineReport `json:"lines"`
 
 	Faults     []Fault `json:"faults"`     // the first ones of each line
@@ -33,6 +42,16 @@ type Report struct {
 	Less  []string `json:"less"`  // why not all that was asked for could be verified
 	Looks []string `json:"looks"` // what is proved and should be looked at
 	Notes []string `json:"notes"` // what changes nothing
+
+	Proved    []string `json:"proved"`    // in plain words
+	NotProved []string `json:"notProved"` // what the tier leaves open
+
+	notes noteCounts // of key notes
+}
+
+func (r *Report) fault(f Fault) {
+	r.Faults = append(r.Faults, f)
+	r.FaultCount++
 }
 
 // Totals are sums over all lines.
@@ -85,8 +104,83 @@ type LineReport struct {
 	Proved   bool        `json:"proved"` // every segment was read and follows the one before
 	Logs     []LogReport `json:"logs"`   // in the order of tenants
 
+	// Tier of the line's rows up to those that Signed covers. A line without rows
+	// has the tier that the others have.
+	Tier string `json:"tier"`
+	// Signed is the newest anchor that a good key signed. It vouches for all of
+	// the line up to its segment: the anchors before it too, whose hashes it
+	// holds. nil where there is none.
+	Signed *SignedAnchor `json:"signed"`
+
 	signatures int64
 	keyed      int64
+	notes      noteCounts
+}
+
+// A SignedAnchor is an anchor that a good key signed.
+type SignedAnchor struct {
+	Number  int64        `json:"number"`
+	Ordinal int64        `json:"ordinal"` // of the last segment that it covers
+	Time    archive.Time `json:"time"`
+	SHA256  chain.Hash   `json:"sha256"` // of its text
+	By      []string     `json:"by"`     // vkeys
+}
+
+// A KeyReport is a key that was good in this verification, and where it came
+// from.
+type KeyReport struct {
+	VKey     string     `json:"vkey"`
+	Roles    []string   `json:"roles"` // anchor, catalog, control
+	Source   string     `json:"source"`
+	NotAfter *time.Time `json:"notAfter,omitempty"` // of what a certified key signs
+}
+
+func keyReports(ring *sign.Ring) []KeyReport {
+	all := []KeyReport{}
+	for _, k := range ring.Keys() {
+		r := KeyReport{VKey: k.VKey, Roles: roleNames(k.Roles), Source: k.Source}
+		if !k.NotAfter.IsZero() {
+			r.NotAfter = &k.NotAfter
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func roleNames(roles sign.Role) []string {
+	list := []string{}
+	for _, r := range []struct {
+		role sign.Role
+		name string
+	}{{sign.Anchor, "anchor"}, {sign.Catalog, "catalog"}, {sign.Control, "control"}} {
+		if roles&r.role != 0 {
+			list = append(list, r.name)
+		}
+	}
+	return list
+}
+
+// noteCounts are notes by what their signatures were worth. Without a key none
+// is judged.
+type noteCounts struct {
+	good, unsigned, unknown int64
+}
+
+func (c *noteCounts) count(v sign.Verdict) {
+	switch v.State {
+	case sign.Good:
+		c.good++
+	case sign.Unsigned:
+		c.unsigned++
+	case sign.Unknown:
+		c.unknown++
+	}
+}
+
+func (c *noteCounts) add(o noteCounts) {
+	c.good += o.good
+	c.unsigned += o.unsigned
+	c.unknown += o.unknown
 }
 
 // A LogReport is what was found of one log that was asked for.
@@ -102,6 +196,7 @@ type LogReport struct {
 	Head        chain.Hash `json:"head"`
 	Root        chain.Hash `json:"root"`
 	NotAnchored int64      `json:"notAnchored"` // rows that no anchor covers
+	Signed      int64      `json:"signed"`      // size at the newest anchor that a good key signed
 	Proved      bool       `json:"proved"`      // every row from seq 0 on was checked and follows the one before
 }
 
@@ -141,12 +236,11 @@ func (r *Report) Tenants() []TenantReport {
 //
 //	1  tampered or damaged: there is a fault
 //	3  nothing, or less than was asked for, could be verified: there is no
-//	   segment, no log of the tenant that was asked for, a catalog, a keyed log
+//	   segment, no log of the tenant that was asked for, no key, a line without
+//	   an anchor by a good key, a keyed log
 //	4  proved, with something to look at: lost offsets, chain resets, strays
 //	0  all that was asked for is proved
 //
-// Without a key T0 is all that can be asked for: that anchors are missing, or
-// not checked, is in Notes and changes nothing.
 // That a verification cannot run (2) is an error of [Verify].
 func (r *Report) ExitCode() int {
 	switch {
@@ -161,15 +255,76 @@ func (r *Report) ExitCode() int {
 }
 
 // sum fills in what follows from the lines.
-func (r *Report) sum(s *survey) {
+func (v *verifier) sum(s *survey, r *Report) {
 	r.Totals = newTotals()
+	notes := r.notes
 	for _, l := range r.Lines {
 		r.Totals.add(&l.Totals)
+		notes.add(l.notes)
 	}
-	r.Less = r.less(s)
+	r.Keys = keyReports(v.keys.Ring)
+	r.tiers()
+	r.Less = append(r.less(s), v.unsigned(r, notes)...)
 	r.Looks = r.looks()
-	r.Notes = r.notes(s)
+	r.Notes = r.remarks(s, notes)
+	v.claims(r)
 	r.Exit = r.ExitCode()
+}
+
+// tiers says what is proved of each line, and of all of them.
+func (r *Report) tiers() {
+	r.Tier = ""
+	for _, l := range r.Lines {
+		l.Tier = TierT0
+		switch {
+		case !l.Proved:
+			l.Tier = TierNone
+		case l.Signed != nil:
+			l.Tier = TierT1
+		}
+		if l.Rows > 0 && l.Proved && (r.Tier == "" || l.Tier < r.Tier) {
+			r.Tier = l.Tier
+		}
+	}
+	if r.Tier == "" || r.FaultCount > 0 {
+		r.Tier = TierNone
+	}
+	for _, l := range r.Lines {
+		if l.Rows == 0 {
+			l.Tier = r.Tier
+		}
+	}
+}
+
+// unsigned says what was not signed, where consistency alone was not asked for.
+func (v *verifier) unsigned(r *Report, notes noteCounts) []string {
+	var all reasons
+	switch {
+	case v.o.Unsigned || r.Totals.Segments == 0:
+		return nil
+	case !v.keys.given:
+		all.addIf(true, "no key was given: no signature was checked, and whoever can write to the bucket could have made all of it (give --key, or ask for consistency alone with --allow-unsigned)")
+		return all
+	}
+	var without []string
+	for _, l := range r.Lines {
+		if l.Rows > 0 && l.Signed == nil {
+			without = append(without, l.Line.String())
+		}
+	}
+	all.addIf(len(without) > 0, "no anchor by a good key in %s: %s", Count(int64(len(without)), "line"), some(without))
+	all.addIf(notes.unsigned > 0 && v.keys.signed, "%s without a signature, while others are signed", Count(notes.unsigned, "note"))
+	all.addIf(notes.unknown > 0, "%s signed by none of the keys that were given", Count(notes.unknown, "note"))
+	return all
+}
+
+// some joins the first few names of a list.
+func some(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 // less says why not all that was asked for could be verified.
@@ -198,21 +353,23 @@ func (r *Report) looks() []string {
 	return all.list()
 }
 
-// notes says what changes nothing.
-func (r *Report) notes(s *survey) []string {
+// remarks says what changes nothing.
+func (r *Report) remarks(s *survey, notes noteCounts) []string {
 	var all reasons
 	var signatures int64
 	for _, l := range r.Lines {
 		signatures += l.signatures
 	}
 	anchors := r.Totals.Anchors
-	all.addIf(anchors > 0, "%s with %s: compared with what was recomputed, signatures not checked: T0", Count(anchors, "anchor"), Count(signatures, "signature"))
+	judged := notes.good+notes.unsigned+notes.unknown > 0
+	all.addIf(anchors > 0 && len(r.Keys) == 0, "%s with %s: compared with what was recomputed, signatures not checked: T0", Count(anchors, "anchor"), Count(signatures, "signature"))
+	all.addIf(judged && len(r.Keys) > 0, "%s: %d signed by a good key, %d not signed, %d signed by none of the keys", Count(anchors+s.keys, "note"), notes.good, notes.unsigned, notes.unknown)
 	for _, t := range r.Tenants() {
 		all.addIf(anchors > 0 && t.NotAnchored > 0, "%s of %s not anchored yet", Count(t.NotAnchored, "row"), name(t.Tenant))
 	}
 	all.addIf(anchors == 0 && r.Totals.Segments > 0, "not anchored: there are no anchors, so that nothing shows whether the newest segments of each line are missing or were changed")
 	all.addIf(r.Tenant != "", "only tenant %s was asked for: rows of other tenants were counted and their objects hashed, but not checked", name(r.Tenant))
-	all.addIf(s.keys > 0, "%s: not checked", Count(s.keys, "key note"))
+	all.addIf(s.keys > 0 && len(r.Keys) == 0, "%s: signatures not checked", Count(s.keys, "key note"))
 	all.addIf(s.exports > 0, "%s of exporters: no evidence, not read", Count(s.exports, "object"))
 	return all.list()
 }

@@ -72,7 +72,7 @@ func TestAStoreThatFailsGivesNoVerdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.Source = prooftest.Bucket(w.Objects())
-			r, err := proof.Verify(context.Background(), s, proof.Options{})
+			r, err := proof.Verify(context.Background(), s, proof.Options{Unsigned: true})
 			if r != nil || !errors.Is(err, down) && !errors.Is(err, archive.ErrDenied) {
 				t.Errorf("%v, %v", r, err)
 			}
@@ -118,7 +118,7 @@ func TestAnObjectThatComesLateIsNoFault(t *testing.T) {
 				}
 				return body, nil
 			}}
-			r, err := proof.Verify(context.Background(), s, proof.Options{})
+			r, err := proof.Verify(context.Background(), s, proof.Options{Unsigned: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestAVerificationCanBeStopped(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	enough := errors.New("enough")
-	r, err := proof.Verify(ctx, prooftest.Bucket(newWorld().Objects()), proof.Options{Progress: func(done, _, _ int64) {
+	r, err := proof.Verify(ctx, prooftest.Bucket(newWorld().Objects()), proof.Options{Unsigned: true, Progress: func(done, _, _ int64) {
 		if done == 3 {
 			cancel(enough)
 		}
@@ -151,7 +151,7 @@ func TestAVerificationCanBeStopped(t *testing.T) {
 func TestProgressCountsEverything(t *testing.T) {
 	a, _ := anchored()
 	var done, total, rows int64
-	_, err := proof.Verify(context.Background(), prooftest.Bucket(a.Objects()), proof.Options{Progress: func(d, n, r int64) {
+	_, err := proof.Verify(context.Background(), prooftest.Bucket(a.Objects()), proof.Options{Unsigned: true, Progress: func(d, n, r int64) {
 		if d != done+1 || n != 8 || r < rows {
 			t.Errorf("%d of %d objects after %d, %d rows after %d", d, n, done, r, rows)
 		}
@@ -176,7 +176,7 @@ func TestAnArchiveMayGrow(t *testing.T) {
 		}
 	})
 	s := &source{Source: src, list: func(prefix string) error { grown(); return nil }}
-	r, err := proof.Verify(context.Background(), s, proof.Options{})
+	r, err := proof.Verify(context.Background(), s, proof.Options{Unsigned: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestObjectsAreReadThroughAWindow(t *testing.T) {
 		}
 		return body, nil
 	}}
-	_, err := proof.Verify(context.Background(), s, proof.Options{Memory: 1, Progress: func(done, _, _ int64) {
+	_, err := proof.Verify(context.Background(), s, proof.Options{Unsigned: true, Memory: 1, Progress: func(done, _, _ int64) {
 		if done > 1 { // the first is the root
 			held.Add(-1)
 		}
@@ -225,7 +225,7 @@ func TestFaultsAreBounded(t *testing.T) {
 	for i := range 9 {
 		objects[fmt.Sprint("stray", i)] = nil
 	}
-	r := verifyWith(t, objects, proof.Options{Faults: 4})
+	r := verifyWith(t, objects, proof.Options{Unsigned: true, Faults: 4})
 	if len(r.Faults) != 4 || r.FaultCount != 18 || len(r.Strays) != 4 || r.StrayCount != 9 {
 		t.Errorf("%d faults of %d, %d strays of %d", len(r.Faults), r.FaultCount, len(r.Strays), r.StrayCount)
 	}

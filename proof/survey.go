@@ -160,7 +160,7 @@ func (s *survey) todo() (n int64) {
 	for _, l := range s.lines {
 		n += l.segments + l.lastAnchor + 1
 	}
-	return n
+	return n + s.keys
 }
 
 // parseNoteKey parses the key of an anchor or of a catalog version: its

@@ -1,12 +1,14 @@
 package proof
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
@@ -19,8 +21,36 @@ type anchorTrail struct {
 	next     int64           // the number that the next one must have
 	previous *anchor         // nil where it is not known
 	changed  map[string]bool // logs with rows since the previous one
+	unsigned map[string]bool // logs that changed since the newest one that a good key signed
 	newest   int64           // archived_at of the newest row since the previous one, microseconds
 	cut      bool            // it was said that the line ends before its anchors do
+	sizes    headSizes
+}
+
+// headSizes are the sizes of all heads of a line, as its anchors state them.
+type headSizes struct {
+	of    map[string]int64
+	sum   int64
+	known bool // since the newest full anchor none is missing
+}
+
+// take takes the heads of the next anchor, and reports whether they sum up to
+// the rows that it says the line has, as far as that can be told.
+func (s *headSizes) take(a *anchor, follows bool) bool {
+	if a.Full {
+		*s = headSizes{of: make(map[string]int64, len(a.Heads)), known: true}
+	} else if !follows {
+		s.known = false
+	}
+	if !s.known {
+		return true
+	}
+	for i := range a.Heads {
+		h := &a.Heads[i]
+		s.sum += h.Size - s.of[h.Tenant]
+		s.of[h.Tenant] = h.Size
+	}
+	return s.sum == a.Totals.Rows
 }
 
 // compareEntry compares a segment with what the anchor that covers it says. Its
@@ -61,9 +91,13 @@ func (j *joiner) anchor(a *anchor, atEnd bool) {
 		t.previous = nil
 		return
 	}
-	j.rep.signatures += int64(a.signatures)
+	j.signatures(a)
 	j.anchorPlace(a)
-	switch known := t.previous != nil || a.number == 0; {
+	known := t.previous != nil || a.number == 0
+	if !t.sizes.take(a, known) {
+		j.anchorFault(a, FaultAnchor, fmt.Sprintf("the sizes of all heads sum up to %d, totals has %d rows", t.sizes.sum, a.Totals.Rows))
+	}
+	switch {
 	case a.Ordinal > j.ordinal && atEnd:
 		j.cutTail(a)
 	case a.Ordinal > j.ordinal:
@@ -79,6 +113,15 @@ func (j *joiner) anchor(a *anchor, atEnd bool) {
 
 func (j *joiner) anchorFault(a *anchor, kind FaultKind, text string) {
 	j.fault(Fault{Kind: kind, Key: a.key, Ordinal: j.ordinal, Text: text})
+}
+
+// signatures counts what the signatures of an anchor are worth.
+func (j *joiner) signatures(a *anchor) {
+	j.rep.signatures += int64(a.lines)
+	j.rep.notes.count(a.verdict)
+	if a.stranger != nil {
+		j.anchorFault(a, FaultSignature, a.stranger.Error())
+	}
 }
 
 // anchorPlace checks which line an anchor is of, and that it follows the one
@@ -115,14 +158,15 @@ func (j *joiner) cutTail(a *anchor) {
 }
 
 // anchorTotals compares sums since the beginning, unless a stretch is unknown.
-// That the sizes of all heads sum up to totals.rows follows: each head is
-// compared, and each row of the line is in one log.
 func (j *joiner) anchorTotals(a *anchor) {
 	if j.breaks > 0 {
 		return
 	}
-	if a.Ordinal >= 0 && a.Totals != j.counts {
+	switch none := a.Totals; {
+	case a.Ordinal >= 0 && a.Totals != j.counts:
 		j.anchorFault(a, FaultAnchor, fmt.Sprintf("totals are not those of segments 0 to %d", a.Ordinal))
+	case a.Ordinal < 0 && none != (archive.AnchorCounts{FirstOffset: none.FirstOffset, NextOffset: none.FirstOffset}):
+		j.anchorFault(a, FaultAnchor, "totals count something, and no segment is covered")
 	}
 	if at := a.Time.UnixMicro() + anchorDelay.Microseconds(); j.anchors.newest > at {
 		j.anchorFault(a, FaultTime, "a row that the anchor covers was archived more than 5 minutes after it")
@@ -171,22 +215,48 @@ func (j *joiner) headFault(a *anchor, tenant string, seq int64, text string) {
 	j.fault(Fault{Kind: FaultAnchor, Key: a.key, Ordinal: j.ordinal, Tenant: tenant, Seq: &seq, Text: text})
 }
 
-// anchorCheckpoints compares the texts of checkpoints with the logs' trees. Where
-// the archive's id is not known, which is a fault of its own, it cannot.
+// anchorCheckpoints compares the texts of checkpoints with the logs' trees, and
+// looks for the signatures that the anchor has. Where the archive's id is not
+// known, which is a fault of its own, it cannot.
 func (j *joiner) anchorCheckpoints(a *anchor) {
 	if j.v.root.ArchiveID == "" {
 		return
 	}
 	for _, c := range a.Checkpoints {
+		n, err := sign.Parse([]byte(c.Note))
+		if err == nil {
+			err = j.checkpointSigned(a, n)
+		}
+		if err != nil {
+			j.headFault(a, c.Tenant, 0, "checkpoint: "+err.Error())
+			continue
+		}
 		st := j.logs[c.Tenant]
 		if !j.v.wants(c.Tenant) || st == nil && j.breaks > 0 || st != nil && st.breaks < j.breaks {
 			continue
 		}
-		text, _, err := splitNote([]byte(c.Note))
-		if err != nil || st == nil || text != j.checkpoint(st) {
+		if st == nil || n.Text != j.checkpoint(st) {
 			j.headFault(a, c.Tenant, 0, "the checkpoint is not that of the log's tree")
 		}
 	}
+}
+
+// checkpointSigned requires that a checkpoint is signed by a key that signed its
+// anchor.
+func (j *joiner) checkpointSigned(a *anchor, n *sign.Note) error {
+	if a.verdict.State != sign.Good {
+		return nil
+	}
+	verdict := j.v.keys.Check(n, sign.Anchor, a.Time.Time)
+	if verdict.State == sign.Bad {
+		return errForged
+	}
+	for _, key := range a.verdict.By {
+		if slices.Contains(verdict.By, key) {
+			return nil
+		}
+	}
+	return errors.New("it is not signed by a key that signed the anchor")
 }
 
 func (j *joiner) checkpoint(st *logState) string {
@@ -194,14 +264,27 @@ func (j *joiner) checkpoint(st *logState) string {
 	return chain.CheckpointText(chain.CheckpointOrigin(log), st.Size, st.tree.Root())
 }
 
-// coverRows notes what an anchor covers.
+// coverRows notes what an anchor covers, and with it the anchors before it,
+// whose hashes it holds.
 func (j *joiner) coverRows(a *anchor) {
-	for tenant := range j.anchors.changed {
+	t := &j.anchors
+	for tenant := range t.changed {
+		t.unsigned[tenant] = true
 		if st := j.logs[tenant]; st != nil {
 			st.anchored = st.Size
 		}
 	}
-	clear(j.anchors.changed)
-	j.anchors.newest = 0
+	clear(t.changed)
+	t.newest = 0
 	j.rep.Anchored = a.Ordinal
+	if a.verdict.State != sign.Good || a.stranger != nil {
+		return
+	}
+	for tenant := range t.unsigned {
+		if st := j.logs[tenant]; st != nil {
+			st.Signed = st.anchored
+		}
+	}
+	clear(t.unsigned)
+	j.rep.Signed = &SignedAnchor{Number: a.number, Ordinal: a.Ordinal, Time: a.Time, SHA256: a.sum, By: a.verdict.By}
 }

@@ -62,7 +62,7 @@ func newWorld() *world {
 // verify verifies objects and requires a report.
 func verify(t testing.TB, objects map[string][]byte) *proof.Report {
 	t.Helper()
-	return verifyWith(t, objects, proof.Options{})
+	return verifyWith(t, objects, proof.Options{Unsigned: true})
 }
 
 func verifyWith(t testing.TB, objects map[string][]byte, o proof.Options) *proof.Report {

@@ -7,7 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"runtime/pprof"
 
+	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/proof"
 )
@@ -19,6 +22,9 @@ type invocation struct {
 	json     bool
 	progress bool
 	memory   int64 // bytes
+	keys     sign.Ring
+	unsigned bool
+	profile  string
 	flags    *flags
 	print    string // help or version, and nothing else is to be done
 }
@@ -46,10 +52,13 @@ func parse(args, environ []string) (*invocation, error) {
 // define defines the flags.
 func (in *invocation) define() {
 	f := in.flags
+	f.Func("key", "", func(v string) error { return addKey(&in.keys, v) })
+	f.BoolVar(&in.unsigned, "allow-unsigned", false, "")
 	f.StringVar(&in.tenant, "tenant", "", "")
 	f.BoolVar(&in.json, "json", false, "")
 	f.BoolVar(&in.progress, "progress", false, "")
 	f.Func("memory", "", in.setMemory)
+	f.StringVar(&in.profile, "cpuprofile", "", "")
 	f.BoolFunc("version", "", func(string) error { in.print = fmt.Sprintln(program, version); return nil })
 }
 
@@ -69,9 +78,30 @@ func (in *invocation) verify(ctx context.Context, stderr io.Writer) (*proof.Repo
 		return nil, err
 	}
 	defer closeSource()
+	stop, err := startProfile(in.profile)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
 	p := newProgress(stderr, in.progress)
 	defer p.end()
-	return proof.Verify(ctx, src, proof.Options{Tenant: in.tenant, Memory: in.memory, Progress: p.update})
+	return proof.Verify(ctx, src, proof.Options{Keys: &in.keys, Unsigned: in.unsigned, Tenant: in.tenant, Memory: in.memory, Progress: p.update})
+}
+
+// startProfile writes a CPU profile to a file until stop is called.
+func startProfile(name string) (stop func(), err error) {
+	if name == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return func() { pprof.StopCPUProfile(); _ = f.Close() }, nil
 }
 
 // write prints the report.

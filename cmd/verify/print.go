@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
-	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/proof"
 )
 
@@ -55,8 +55,9 @@ func writeReport(w io.Writer, r *proof.Report) error {
 	if len(r.Totals.Rejects) > 0 {
 		p.line("rejected rows by reason: %s", counts(r.Totals.Rejects))
 	}
-	p.list("Checked", checked(r), 0)
-	p.list("Not proved by this (tier "+r.Tier+", consistent in itself)", notProved(r), 0)
+	p.keys(r)
+	p.list("Proved", r.Proved, 0)
+	p.list("Not proved by this (tier "+r.Tier+")", r.NotProved, 0)
 	p.list("Notes", r.Notes, 0)
 	p.list("To look at", append(slices.Clone(r.Looks), strays(r)...), 0)
 	p.list("Less than was asked for", r.Less, 0)
@@ -85,19 +86,40 @@ func (p *printer) tenants(r *proof.Report) {
 }
 
 func (p *printer) lines(r *proof.Report) {
-	rows := [][]string{{"line", "segments", "offsets", "rows", "made", "repeats", "gaps"}}
+	rows := [][]string{{"line", "segments", "offsets", "rows", "made", "repeats", "gaps", "tier", "newest signed anchor"}}
 	for _, l := range r.Lines {
 		gaps := int64(0)
 		for _, n := range l.Gaps {
 			gaps += n
 		}
-		row := []string{l.Line.String(), number(l.Segments), number(l.FirstOffset) + " to " + number(l.NextOffset), number(l.Rows), number(l.Made), number(l.Duplicates), number(gaps)}
+		row := []string{l.Line.String(), number(l.Segments), number(l.FirstOffset) + " to " + number(l.NextOffset), number(l.Rows), number(l.Made), number(l.Duplicates), number(gaps), l.Tier, signed(l)}
 		if !l.Proved {
 			row = append(row, "not proved")
 		}
 		rows = append(rows, row)
 	}
 	p.table(rows, "more line")
+}
+
+// signed says which anchor of a line is the newest that a known key signed.
+func signed(l *proof.LineReport) string {
+	if l.Signed == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%d, %s", l.Signed.Number, l.Signed.Time.UTC().Format(time.RFC3339))
+}
+
+// keys prints the keys that were good.
+func (p *printer) keys(r *proof.Report) {
+	rows := [][]string{{"key", "signs", "from"}}
+	for _, k := range r.Keys {
+		from := proof.Printable(k.Source)
+		if k.NotAfter != nil {
+			from += ", until " + k.NotAfter.UTC().Format(time.RFC3339)
+		}
+		rows = append(rows, []string{proof.Printable(k.VKey), strings.Join(k.Roles, ", "), from})
+	}
+	p.table(rows, "more key")
 }
 
 // table prints a head and rows, if there are any, in columns.
@@ -137,29 +159,6 @@ func counts(m map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// checked says in plain words what was recomputed.
-func checked(r *proof.Report) []string {
-	whose := "every row of a segment"
-	if r.Tenant != "" {
-		whose += " of tenant " + proof.Printable(r.Tenant)
-	}
-	return []string{
-		whose + ": its content against its commitments, its hash against the row before it, its place in the log's tree",
-		"every Kafka offset between a line's first and last: it is a row, a counted repeat, or a gap, and only one of these",
-		"every segment: its hash against what the next one of its line says; and every object: that it has a place",
-	}
-}
-
-func notProved(r *proof.Report) []string {
-	all := []string{"that nobody made all of it anew: whoever owns the bucket can, until anchors are signed by a key that you know"}
-	if r.Totals.Segments > 0 {
-		all = append(all,
-			"that nothing is missing at the end: no later segment says what the newest one of each line must be (not anchored); nor that a whole line, and with it a tenant, is there",
-			"what "+archive.RootKey+" says beside the archive's id")
-	}
-	return all
-}
-
 func strays(r *proof.Report) []string {
 	list := make([]string, 0, len(r.Strays))
 	for _, key := range r.Strays {
@@ -190,11 +189,11 @@ func verdict(r *proof.Report) string {
 	}
 	switch r.ExitCode() {
 	case 0:
-		return fmt.Sprintf("OK: %s are consistent in themselves (%s)", rows, r.Tier)
+		return fmt.Sprintf("OK: %s are %s (%s)", rows, proof.TierText(r.Tier), r.Tier)
 	case 4:
-		return fmt.Sprintf("OK, BUT LOOK: %s are consistent in themselves (%s); to look at, above: %s", rows, r.Tier, proof.Count(int64(len(r.Looks)), "thing"))
+		return fmt.Sprintf("OK, BUT LOOK: %s are %s (%s); to look at, above: %s", rows, proof.TierText(r.Tier), r.Tier, proof.Count(int64(len(r.Looks)), "thing"))
 	case 3:
-		return "INCOMPLETE: no fault was found, but less than was asked for could be verified"
+		return fmt.Sprintf("INCOMPLETE: no fault was found, but less than was asked for could be verified (tier %s): %s", r.Tier, r.Less[0])
 	}
 	first := ""
 	if len(r.Faults) > 0 {

@@ -1,0 +1,81 @@
+package proof
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+)
+
+// TierText says in words what a tier means of rows.
+func TierText(tier string) string {
+	switch tier {
+	case TierT0:
+		return "consistent in themselves"
+	case TierT1:
+		return "consistent and signed by a known key"
+	case TierT2:
+		return "consistent, signed by a known key, and no shorter than an independent head"
+	case TierT3:
+		return "consistent, signed by a known key, no shorter than an independent head, and witnessed"
+	}
+	return "not proved"
+}
+
+// claims fills in what was proved and what was not, in plain words.
+func (v *verifier) claims(r *Report) {
+	r.Proved, r.NotProved = []string{}, []string{}
+	if r.FaultCount == 0 && r.Totals.Segments > 0 {
+		r.Proved = v.proved(r)
+	}
+	r.NotProved = v.notProved(r)
+}
+
+func (v *verifier) proved(r *Report) []string {
+	whose := "every row of a segment"
+	if r.Tenant != "" {
+		whose += " of tenant " + Printable(r.Tenant)
+	}
+	all := reasons{
+		whose + ": its content against its commitments, its hash against the row before it, its place in the log's tree",
+		"every Kafka offset between a line's first and last: it is a row, a counted repeat, or a gap, and only one of these",
+		"every segment: its hash against what the next one of its line says; and every object: that it has a place",
+	}
+	signed, by := int64(0), []string{}
+	for _, l := range r.Lines {
+		if l.Signed != nil {
+			signed++
+			by = append(by, l.Signed.By...)
+		}
+	}
+	all.addIf(signed > 0, "%s up to the newest anchor that a known key signed, with all anchors before it: signed by %s", Count(signed, "line"), some(keyNames(by)))
+	return all
+}
+
+func (v *verifier) notProved(r *Report) []string {
+	var all reasons
+	if r.Totals.Segments == 0 {
+		return []string{}
+	}
+	all.addIf(!r.reaches(TierT1), "that nobody made all of it anew: whoever owns the bucket can, unless anchors are signed by a key that you know")
+	all.addIf(r.reaches(TierT1) && !r.reaches(TierT2), "that nothing is missing behind the newest anchors that are there, or that no other history was signed with the same key: that takes a head from an independent place")
+	all.addIf(!r.reaches(TierT2), "that a whole line, and with it a tenant, is there")
+	all.addIf(!r.reaches(TierT1), "that nothing is missing at the end: no later segment says what the newest one of each line must be")
+	all.addIf(!r.reaches(TierT1), "what "+archive.RootKey+" says beside the archive's id")
+	return all.list()
+}
+
+// reaches reports whether what was verified has a tier.
+func (r *Report) reaches(tier string) bool { return r.Tier != TierNone && r.Tier >= tier }
+
+// keyNames returns the names of vkeys, each once.
+func keyNames(vkeys []string) []string {
+	names := make([]string, 0, len(vkeys))
+	for _, k := range vkeys {
+		name, _, _ := strings.Cut(k, "+")
+		if name = Printable(name); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
