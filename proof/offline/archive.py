@@ -367,8 +367,11 @@ class Segment:
 
 
 class Archive:
-    def __init__(self, folder, ring, log_key=lambda *_: None):
-        self.folder, self.ring, self.key_of_log = pathlib.Path(folder), ring, log_key
+    """folder is the archive as files; ring holds the keys that were given, none of which is needed where unsigned is true;
+    key_of_log(log, tenant, metadata of a segment) returns the key of a keyed log, or None."""
+
+    def __init__(self, folder, ring, unsigned=False, key_of_log=lambda *_: None):
+        self.folder, self.ring, self.allow_unsigned, self.key_of_log = pathlib.Path(folder), ring, unsigned, key_of_log
         self.faults, self.less, self.looks, self.notes = [], [], [], []
         self.lines, self.key_notes, self.compacted, self.unkeyed = {}, [], False, set()
         self.unsigned, self.good, self.open_orders, self.time = [], set(), {}, 0
@@ -518,15 +521,15 @@ class Archive:
         add = lambda to, holds, line: to.append(line) if holds else None
         add(self.less, not any(line.segments for line in lines), "there is no segment: nothing could be verified")
         add(self.less, self.compacted, "the archive was compacted: this program checks keys, signatures and hashes of such a one, not its rows")
-        add(self.less, not self.ring.keys, "no key was given: nothing shows who wrote the archive")
+        add(self.less, not self.ring.keys and not self.allow_unsigned, "no key was given: nothing shows who wrote the archive")
         for line in lines:
             signed = any(path in self.good for path in line.anchors.values())
-            add(self.less, self.ring.keys and line.segments and not signed, f"{line.name}: no anchor by a good key")
+            add(self.less, self.ring.keys and line.segments and not signed and not self.allow_unsigned, f"{line.name}: no anchor by a good key")
             add(self.looks, line.gaps_lost, f"gap: {line.name}: Kafka had lost {line.gaps_lost} offsets before they were archived")
             add(self.looks, line.resets, f"chain reset: {line.name}: {line.resets} logs begun anew, {line.voided} segments void")
             for tenant, log in sorted(line.logs.items()):
                 add(self.notes, log.size > log.anchored, f"{line.name}: {log.size - log.anchored} rows of {tenant} not anchored yet")
-        self.less += [f"{name}: without a signature" for name in self.unsigned]
+        self.less += [f"{name}: without a signature" for name in self.unsigned if not self.allow_unsigned]
         self.less += [f"{topic}/{partition}: {tenant}: a keyed log without its key: row_hash is not checked" for tenant, topic, partition in sorted(self.unkeyed)]
         late = [id for id, at in self.open_orders.items() if at < self.time - 30 * 86400 * 1_000_000]
         self.looks += [f"redaction {id}: no receipt in 30 days" for id in late]

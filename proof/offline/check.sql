@@ -94,7 +94,8 @@ CREATE OR REPLACE TEMP TABLE linked AS
         h.topic = l.topic AND h.topic_id = l.topic_id AND h.part = l.part AND (kafka_offset IS NOT NULL) = (kind NOT IN ('gap', 'chain-reset'))
             AND coalesce(kafka_offset >= first_offset AND kafka_offset < next_offset, true) AS in_place,
         lag(row_hash) OVER by_seq AS head, lag(archived_at) OVER by_seq AS before, lag(epoch) OVER by_seq AS last_epoch,
-        row_number() OVER by_seq - 1 AS index
+        row_number() OVER by_seq - 1 AS index,
+        max(kafka_offset) OVER (PARTITION BY file ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS last_offset
     FROM hashed h JOIN segment s USING (file) LEFT JOIN log l ON l.line = s.line AND l.tenant = h.tenant
         ANTI JOIN void v ON v.line = s.line AND v.ordinal = s.ordinal
     WINDOW by_seq AS (PARTITION BY s.line, h.tenant ORDER BY seq, s.ordinal, place);
@@ -142,6 +143,10 @@ CREATE OR REPLACE TEMP TABLE fault AS
         CASE WHEN NOT user_good THEN 'user_commit is not the commitment to user_id' END,
         CASE WHEN scheme = 'ledgerlake-v1' AND NOT row_good THEN 'row_hash is not the hash of the row' END,
         CASE WHEN NOT in_place THEN 'topic, partition or offset is not one of the segment' END,
+        CASE WHEN kafka_offset <= last_offset THEN 'its offset is not above that of the row before it in the segment' END,
+        CASE WHEN kind NOT IN ('call', 'decision', 'llm-request', 'llm-response', 'tool-call', 'world-mutation', 'policy-decision',
+                'source-chain-reset', 'source-rotation', 'queue-dropped', 'rejected', 'gap', 'chain-reset', 'redaction',
+                'redaction-cancelled', 'erasure-done', 'retention-cut', 'legal-hold') THEN 'its kind is unknown' END,
         CASE WHEN seq <> index THEN 'seq ' || index || ' belongs here' END,
         CASE WHEN archived_at < before THEN 'archived_at is before that of the row before it' END,
         CASE WHEN kind <> 'chain-reset' AND epoch <> coalesce(last_epoch, 0) OR kind = 'chain-reset' AND epoch <> coalesce(last_epoch, 0) + 1

@@ -86,6 +86,12 @@ def row_hash(row, key=None):
     return sha(text) if key is None else hmac.new(key, text, hashlib.sha256).digest()
 
 
+def log_key(master, log):
+    """The key of one log from a master key: HKDF-SHA256 without a salt, for 32 bytes (RFC 5869)."""
+    secret = hmac.new(bytes(32), master, hashlib.sha256).digest()
+    return hmac.new(secret, b"ledgerlake.logkey.v1\n" + log + b"\x01", hashlib.sha256).digest()
+
+
 def log_text(archive_id, tenant, topic, topic_id, partition):
     return T(archive_id) + T(tenant) + T(topic) + T(topic_id) + T(partition)
 
@@ -355,7 +361,7 @@ def parse_note(raw):
         signed = strict_base64(parts[2])
         want(len(signed) > 4, "a signature that is too short")
         signatures.append((parts[1], signed[:4], signed[4:]))
-    want(len(signatures) <= 100, "more than 100 signatures")
+    want(len(signatures) <= 100 and len(set(signatures)) == len(signatures), "a signature twice, or more than 100")
     return body + "\n", signatures
 
 

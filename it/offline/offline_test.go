@@ -1,0 +1,223 @@
+//go:build it
+
+// Package offline runs the two programs of proof/offline, which check an
+// archive without the product, beside verify: on good archives and on bad ones.
+package offline
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/it/parts"
+	"github.com/ledgerlake/ledgerlake/proof/prooftest"
+)
+
+// A bad is one way to damage or to forge an archive. Signatures, the layout of
+// files and what is said in JSON below a column are not SQL's to check: such a
+// change is blind to it, and docs/verify-without-ledgerlake.md says so.
+type bad struct {
+	name   string
+	blind  bool
+	change func(w *world)
+}
+
+// signedAnew covers a change of a segment of calls as the holder of the key can:
+// each segment states the hash of the one before, and anchors are made anew.
+func signedAnew(i int, change func(s *prooftest.Segment)) func(*world) {
+	return func(w *world) {
+		s := w.calls.Segments[i]
+		change(s)
+		s.Encode()
+		w.calls.Relink(i + 1)
+		w.calls.Reanchor()
+	}
+}
+
+func object(change func(w *world, objects map[string][]byte)) func(*world) {
+	return func(w *world) { w.last = func(objects map[string][]byte) { change(w, objects) } }
+}
+
+var bads = []bad{
+	// What a hand in the bucket can do.
+	{"a bit of a page", false, object(func(w *world, o map[string][]byte) { o[w.calls.Key(1)] = flipped(o[w.calls.Key(1)], 700) })},
+	{"a bit of a footer", false, object(func(w *world, o map[string][]byte) {
+		o[w.calls.Key(2)] = flipped(o[w.calls.Key(2)], len(o[w.calls.Key(2)])-900)
+	})},
+	{"bytes behind the end", false, object(func(w *world, o map[string][]byte) {
+		o[w.calls.Key(2)] = append(slices.Clone(o[w.calls.Key(2)]), "more"...)
+	})},
+	{"a segment is gone", false, object(func(w *world, o map[string][]byte) { delete(o, w.calls.Key(3)) })},
+	{"the tail is cut below an anchor", false, object(func(w *world, o map[string][]byte) { delete(o, w.calls.Key(5)); delete(o, w.calls.Key(6)) })},
+	{"two segments change places", false, object(func(w *world, o map[string][]byte) {
+		o[w.other.Key(1)], o[w.other.Key(2)] = o[w.other.Key(2)], o[w.other.Key(1)]
+	})},
+	{"a segment of another partition", false, object(func(w *world, o map[string][]byte) { o[w.calls.Key(6)] = o[w.other.Key(2)] })},
+	{"an anchor is gone", false, object(func(w *world, o map[string][]byte) { delete(o, w.other.AnchorKey(1)) })},
+	{"a head in an anchor", false, object(func(w *world, o map[string][]byte) {
+		key := w.calls.AnchorKey(1)
+		o[key] = bytes.Replace(o[key], []byte(w.calls.Logs["a/b"].Head.String()), []byte(w.calls.Logs["東京"].Head.String()), 1)
+	})},
+	{"ledgerlake.json", false, object(func(w *world, o map[string][]byte) {
+		o[archive.RootKey] = bytes.Replace(o[archive.RootKey], []byte("2026-05-28"), []byte("2026-05-29"), 1)
+	})},
+	{"a whole line built anew without the key", false, func(w *world) {
+		w.calls.Segments[0].Rows[0].Status = audit.Str("error")
+		w.calls.Restamp()
+	}},
+	{"a signature", true, object(func(w *world, o map[string][]byte) {
+		key := w.calls.AnchorKey(1)
+		at := bytes.LastIndexByte(o[key], ' ') + 20
+		o[key] = slices.Clone(o[key])
+		o[key][at] = map[bool]byte{true: 'B', false: 'A'}[o[key][at] == 'A']
+	})},
+	{"anchors of one line signed by another key", true, func(w *world) {
+		for _, a := range w.other.Anchors {
+			a.Signers = []*sign.Signer{prooftest.Signer("mallory")}
+		}
+		w.other.Reanchor()
+	}},
+
+	// What the holder of the key can do, and rows, chain and tree still show.
+	{"a header column", false, signedAnew(1, func(s *prooftest.Segment) { s.Rows[0].Status = audit.Str("error") })},
+	{"a slot", false, signedAnew(2, func(s *prooftest.Segment) { s.Rows[1].Slots[audit.SlotFamilyLock] = []byte(`{"byokActive":true}`) })},
+	{"the bytes of a reject", false, signedAnew(2, func(s *prooftest.Segment) { s.Rows[0].Slots[audit.SlotRaw] = []byte("{\xfe\x00") })},
+	{"a user_id", false, signedAnew(0, func(s *prooftest.Segment) { s.Rows[3].UserID = audit.Str("somebody-else") })},
+	{"two rows change places", false, signedAnew(0, func(s *prooftest.Segment) { s.Rows[3], s.Rows[4] = s.Rows[4], s.Rows[3] })},
+	{"a row is dropped, its offset called a gap", false, signedAnew(0, func(s *prooftest.Segment) {
+		s.Meta.Gaps = append(s.Meta.Gaps, archive.Gap{From: s.Rows[3].KafkaOffset.N, To: s.Rows[3].KafkaOffset.N + 1, Cause: archive.GapCompacted})
+		s.Rows = slices.Delete(s.Rows, 3, 4)
+		s.Meta.Rows--
+		s.Meta.Logs[0].Rows--
+	})},
+	{"a row stands twice", false, signedAnew(6, func(s *prooftest.Segment) {
+		s.Rows = append(s.Rows, s.Rows[1])
+		s.Meta.Rows++
+		s.Meta.Logs[0].Rows++
+	})},
+	{"a row is given to another tenant", false, signedAnew(3, func(s *prooftest.Segment) {
+		s.Rows[0].TenantID = audit.Str("a/b")
+		s.Meta.Logs[0].Rows--
+		s.Meta.Logs[1].Rows++
+	})},
+	{"a row is erased, and no control row says so", false, signedAnew(1, func(s *prooftest.Segment) {
+		r := &s.Rows[0]
+		r.RowSalt, r.Slots = chain.NullHash{}, [audit.NumSlots][]byte{}
+		r.RedactionID = audit.Str("01KBCDEFGHJKMNPQRSTV000000")
+		r.Redaction = audit.Str(`{"redacted":true,"id":"01KBCDEFGHJKMNPQRSTV000000","slots":"*"}`)
+	})},
+	{"the chain ends in a frontier that is not its own", false, signedAnew(5, func(s *prooftest.Segment) {
+		for i := range s.Meta.Logs {
+			s.Meta.Logs[i].Frontier[0][0] ^= 1
+		}
+	})},
+	{"offsets that nothing accounts for", false, signedAnew(3, func(s *prooftest.Segment) { s.Meta.Gaps[1].To -= 2 })},
+	{"time goes back", false, func(w *world) {
+		w.calls.Segments[5].Rows[0].ArchivedAt.N = prooftest.Start - 1
+		w.calls.Restamp()
+		w.calls.Reanchor()
+	}},
+	{"a derived column", true, signedAnew(1, func(s *prooftest.Segment) { s.Rows[0].SelectedReason = audit.Str("family-lock") })},
+	{"a checkpoint of another log", true, func(w *world) {
+		list := w.calls.Anchors[1].Doc["checkpoints"].([]any)
+		first, second := list[0].(map[string]any), list[1].(map[string]any)
+		first["note"] = second["note"]
+		w.calls.Anchors[1].Encode()
+	}},
+	{"bytes in a hole of the newest file", true, object(func(w *world, o map[string][]byte) {
+		key := w.calls.Key(6)
+		body := o[key]
+		footer := len(body) - 8 - int(body[len(body)-8]) - int(body[len(body)-7])<<8
+		o[key] = slices.Concat(body[:footer], []byte("what a reader passes over"), body[footer:])
+	})},
+}
+
+func flipped(body []byte, at int) []byte {
+	body = slices.Clone(body)
+	body[at] ^= 4
+	return body
+}
+
+// Verify, check.py and check.sql say the same of a good archive, and of each bad
+// one: SQL but for what it cannot see, where it must then not have seen it, or
+// the list is wrong.
+func TestProgramsAgreeWithVerify(t *testing.T) {
+	vkey := prooftest.Signer(keyName).VKey()
+	good := check(t, newWorld().objects(), vkey)
+	if good.verify != 4 || good.python != 4 || !all(good.sql, true) {
+		t.Fatalf("the good archive: %+v", good)
+	}
+	for _, b := range bads {
+		t.Run(b.name, func(t *testing.T) {
+			w := newWorld()
+			b.change(w)
+			c := check(t, w.objects(), vkey)
+			if c.verify != 1 || c.python != 1 {
+				t.Errorf("verify %d, check.py %d, want 1", c.verify, c.python)
+			}
+			if !all(c.sql, b.blind) {
+				t.Errorf("check.sql finds no fault: %v, want %v of each DuckDB", c.sql, b.blind)
+			}
+			if t.Failed() {
+				t.Log(c.details)
+			}
+		})
+	}
+}
+
+// Without a key nothing is proved but that the archive is consistent in itself.
+func TestCheckPyAsksForAKey(t *testing.T) {
+	dir := files(t, newWorld().objects())
+	for args, code := range map[string]int{"": 3, "--allow-unsigned": 4, "--key=" + prooftest.Signer("somebody").VKey(): 3} {
+		argv := []string{"archive", dir}
+		if args != "" {
+			argv = append(argv, args)
+		}
+		if out, got := python(t, argv...); got != code {
+			t.Errorf("%q: exit %d, want %d\n%s", args, got, code, out)
+		}
+	}
+}
+
+// The archive of an independent writer: what archive.json says, and with any bit
+// flipped but in the newest segment, which nothing vouches for yet, exit 1.
+func TestCheckPyOnTheGoldenArchive(t *testing.T) {
+	const vkey = "ledgerlake.example/anchors+7201904f+AQER5QWMAqxvLwnTYEg0mnBxho4cdMvVKWsHp5ZKY4R9"
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(parts.Root(), "proof", "testdata", "golden", "plain"))); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := python(t, "archive", dir, "--key", vkey); code != 4 {
+		t.Fatalf("exit %d, want 4\n%s", code, out)
+	}
+	flips := 0
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() || filepath.Base(path) == "00000000000000000006.parquet" {
+			return err
+		}
+		body, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for i := range 3 {
+			at := (len(body) - 1) * (2*i + 1) / 6
+			if err := os.WriteFile(path, flipped(body, at), 0o600); err != nil {
+				return err
+			}
+			if out, code := python(t, "archive", dir, "--key", vkey); code != 1 {
+				t.Errorf("%s, byte %d: exit %d\n%s", path, at, code, out)
+			}
+			flips++
+		}
+		return os.WriteFile(path, body, 0o600)
+	})
+	if err != nil || flips < 30 {
+		t.Fatalf("%d flips: %v", flips, err)
+	}
+}
