@@ -69,7 +69,7 @@ func (v *verifier) fetch(ctx context.Context, o archive.Object, at place) (*obje
 		return nil, err
 	}
 	obj := &object{key: o.Key, ordinal: at.Ordinal, listed: o.Size, body: body, bytes: int64(len(body)), wrong: wrong}
-	if body == nil {
+	if body == nil && wrong != nil {
 		return obj, nil
 	}
 	if err := v.permit(ctx); err != nil {
