@@ -87,11 +87,11 @@ func (a *Anchor) Encode() {
 	doc, err := json.Marshal(a.Doc)
 	must(err)
 	a.text = chain.NoteText(chain.AnchorNote, doc)
-	a.Body = signed(a.text, a.Signers)
+	a.Body = Signed(a.text, a.Signers...)
 }
 
-// signed returns a text as a note. Without signers it has no signature lines.
-func signed(text string, signers []*sign.Signer) []byte {
+// Signed returns a text as a note. Without signers it has no signature lines.
+func Signed(text string, signers ...*sign.Signer) []byte {
 	var by []note.Signer
 	for _, s := range signers {
 		by = append(by, s)
@@ -115,7 +115,7 @@ func Signer(name string) *sign.Signer {
 // from [Start] on.
 func (a *Archive) Certify(key, by *sign.Signer) {
 	text := sign.KeyNoteText(a.ID, key.VKey(), time.UnixMicro(Start).Add(24*time.Hour))
-	a.KeyNotes[sign.KeyNoteKey(key.VKey())] = signed(text, []*sign.Signer{by})
+	a.KeyNotes[sign.KeyNoteKey(key.VKey())] = Signed(text, by)
 }
 
 // Reanchor makes the line's anchors anew from what its segments say, by the same
@@ -185,7 +185,7 @@ func (l *Line) checkpoints(signers []*sign.Signer) []any {
 	for _, tenant := range slices.Sorted(maps.Keys(l.changed)) {
 		log := l.Logs[tenant]
 		text := chain.CheckpointText(chain.CheckpointOrigin(l.chainLog(tenant)), log.Tree.Size, log.Tree.Root())
-		list = append(list, map[string]any{"tenant": tenant, "note": string(signed(text, signers))})
+		list = append(list, map[string]any{"tenant": tenant, "note": string(Signed(text, signers...))})
 	}
 	return list
 }

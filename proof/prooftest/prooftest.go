@@ -197,6 +197,19 @@ func (l *Line) RollBack(i int) (voided []archive.Voided) {
 	return voided
 }
 
+// CutBack takes the line back to where it stood behind its first n segments. The
+// others go, and the anchors that cover them.
+func (l *Line) CutBack(n int) {
+	if n < len(l.Segments) {
+		l.RollBack(n)
+		for _, s := range l.Segments[n:] {
+			delete(l.void, s.Meta.Ordinal)
+		}
+		l.Segments = l.Segments[:n]
+	}
+	l.Reanchor()
+}
+
 // Link sets previousSha256 to the hash of the segment before.
 func (s *Segment) Link() {
 	s.Meta.PreviousSHA256 = nil
