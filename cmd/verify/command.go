@@ -47,6 +47,7 @@ func commands() []command {
 	return []command{
 		{"archive", "TARGET", "check a whole archive; this is what runs without a command too", verifyArchive},
 		{"jsonl", "FILE...", "check chained JSONL files, each alone and all as a set", jsonl},
+		{"keygen", "--name NAME --out FILE", "make a key that signs, and print its public half", keygen},
 	}
 }
 
