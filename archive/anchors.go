@@ -71,13 +71,12 @@ func CheckCatalog(ctx context.Context, src Source, l Line) error {
 	return nil
 }
 
-// AnchoredState returns the state of a line behind its anchor trail[n-1], whose
-// text hashes to sum: trail are the anchors from the last full one on, each of
-// which follows the one before it. The epochs of Kafka and the time of the newest
+// AnchoredState moves st, the state of a line without segments, behind its
+// anchor trail[n-1], whose text hashes to sum, and returns it: trail are the
+// anchors from the last full one on, each of which follows the one before it. The epochs of Kafka and the time of the newest
 // row are for [State.Covered] to fill in, and PreviousSHA256 too where no anchor
 // of the trail lists a segment.
-func AnchoredState(archiveID string, l Line, trail []*Anchor, sum chain.Hash) *State {
-	st := NewState(archiveID, l)
+func AnchoredState(st *State, trail []*Anchor, sum chain.Hash) *State {
 	newest := trail[len(trail)-1]
 	st.Ordinal = newest.Ordinal + 1
 	if st.Ordinal > 0 {

@@ -90,7 +90,7 @@ func GetNext(ctx context.Context, src Source, st *State) (*SegmentObject, error)
 
 // adopt reads the segment of somebody who was faster.
 func adopt(st *State, body []byte) (*SegmentObject, error) {
-	o, err := ReadForeignSegment(body)
+	o, err := ReadForeignSegment(body, st.Keys)
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w: %w", st.Ordinal, ErrBreaks, err)
 	}

@@ -78,7 +78,7 @@ func saltOf(salt byte, ordinal int64, row int) chain.Hash {
 // advance moves a state past a segment.
 func advance(t *testing.T, st *archive.State, body []byte) *archive.SegmentObject {
 	t.Helper()
-	o, err := archive.ReadSegment(body)
+	o, err := archive.ReadSegment(body, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 
 	"github.com/ledgerlake/ledgerlake/chain"
@@ -38,15 +39,18 @@ func SegmentMetadata(body []byte) (*Segment, error) {
 // ReadSegment decodes a segment and checks that its rows make the chain that
 // its metadata states: commitments, hashes, links and heads. Whether it
 // continues a line is for [State.Continues] to say.
-func ReadSegment(body []byte) (*SegmentObject, error) {
+//
+// Keyed logs are checked with their keys; without one, the error matches
+// [chain.ErrNoKey].
+func ReadSegment(body []byte, keys chain.Keys) (*SegmentObject, error) {
 	f, err := parquet.Open(body)
 	if err != nil {
 		return nil, err
 	}
-	return readSegment(f, body)
+	return readSegment(f, body, keys)
 }
 
-func readSegment(f *parquet.File, body []byte) (*SegmentObject, error) {
+func readSegment(f *parquet.File, body []byte, keys chain.Keys) (*SegmentObject, error) {
 	meta, ok := f.Metadata()
 	if !ok {
 		return nil, fmt.Errorf("no metadata %q", MetadataKey)
@@ -66,7 +70,7 @@ func readSegment(f *parquet.File, body []byte) (*SegmentObject, error) {
 		}
 		o.Rows = append(o.Rows, *row)
 	}
-	return o, checkRows(seg, o.Rows)
+	return o, checkRows(seg, o.Rows, keys)
 }
 
 // What a segment may be, so that one of somebody else's cannot take all memory:
@@ -101,12 +105,12 @@ func OpenForeignSegment(body []byte) (*parquet.File, error) {
 
 // ReadForeignSegment is [ReadSegment] of [OpenForeignSegment], and checks that
 // the object's indexes hold and hide nothing.
-func ReadForeignSegment(body []byte) (*SegmentObject, error) {
+func ReadForeignSegment(body []byte, keys chain.Keys) (*SegmentObject, error) {
 	f, err := OpenForeignSegment(body)
 	if err != nil {
 		return nil, err
 	}
-	o, err := readSegment(f, body)
+	o, err := readSegment(f, body, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -115,15 +119,15 @@ func ReadForeignSegment(body []byte) (*SegmentObject, error) {
 
 // checkRows walks the rows of a segment and compares what they give with what
 // the metadata says of each log.
-func checkRows(seg *Segment, rows []chain.Row) error {
+func checkRows(seg *Segment, rows []chain.Row, keys chain.Keys) error {
 	if int64(len(rows)) != seg.Rows {
 		return fmt.Errorf("%d rows, the metadata says %d", len(rows), seg.Rows)
 	}
 	logs := make(map[string]*LogInterval, len(seg.Logs))
 	for _, l := range seg.Logs {
-		logs[l.Tenant] = &LogInterval{FirstSeq: l.FirstSeq, HeadOut: l.HeadIn}
+		logs[l.Tenant] = &LogInterval{Scheme: l.Scheme, FirstSeq: l.FirstSeq, HeadOut: l.HeadIn}
 	}
-	hasher := chain.NewHasher(nil)
+	hashers := chain.NewHashers(keys)
 	for i := range rows {
 		row := &rows[i]
 		at := logs[row.TenantID.S]
@@ -133,7 +137,7 @@ func checkRows(seg *Segment, rows []chain.Row) error {
 		if row.PrevHash != at.HeadOut || row.Seq.N != at.FirstSeq+at.Rows {
 			return fmt.Errorf("row %d (seq %d) does not continue its log", i, row.Seq.N)
 		}
-		if err := hasher.Check(row); err != nil {
+		if err := checkRow(hashers, at.Scheme, seg.Log(row.TenantID.S), row); err != nil {
 			return fmt.Errorf("row %d (seq %d): %w", i, row.Seq.N, err)
 		}
 		at.HeadOut, at.Rows = row.RowHash, at.Rows+1
@@ -144,4 +148,23 @@ func checkRows(seg *Segment, rows []chain.Row) error {
 		}
 	}
 	return nil
+}
+
+// ErrKey: a row of a keyed log was hashed under another key than the one at
+// hand; or it was changed, which without that key nobody can tell apart.
+var ErrKey = errors.New("its log is keyed, and the key at hand is not the one that it was written with, or it was changed")
+
+// checkRow checks a row by the hash of its log. Without the key of a keyed log
+// nothing may be built on it, so that is an error too.
+func checkRow(hashers *chain.Hashers, scheme string, l chain.Log, row *chain.Row) error {
+	hasher, err := hashers.For(scheme, l)
+	if err != nil {
+		return err
+	}
+	err = hasher.Check(row)
+	var f *chain.Fault
+	if scheme == chain.SchemeHMACv1 && errors.As(err, &f) && f.Column == "row_hash" {
+		return fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	return err
 }

@@ -17,7 +17,7 @@ import (
 func TestFollowsComparesTrees(t *testing.T) {
 	st := newLine()
 	advance(t, st, segment(t, st, 2, "acme"))
-	o, err := archive.ReadForeignSegment(segment(t, st, 3, "acme", "globex"))
+	o, err := archive.ReadForeignSegment(segment(t, st, 3, "acme", "globex"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestFollowsComparesTrees(t *testing.T) {
 // before a page of it is decoded.
 func TestTooManyRowsAreRefused(t *testing.T) {
 	st := newLine()
-	o, err := archive.ReadSegment(segment(t, st, 1, "acme"))
+	o, err := archive.ReadSegment(segment(t, st, 1, "acme"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestTooManyRowsAreRefused(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := archive.ReadForeignSegment(body); err == nil || !strings.Contains(err.Error(), "65537 rows") {
+	if _, err := archive.ReadForeignSegment(body, nil); err == nil || !strings.Contains(err.Error(), "65537 rows") {
 		t.Errorf("%d rows in %d KiB: %v", len(rows), len(body)>>10, err)
 	}
 	runtime.ReadMemStats(&after)

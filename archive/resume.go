@@ -40,23 +40,23 @@ type SegmentRef struct {
 	Rows    int64
 }
 
-// Resume reads where a line stands behind its first n segments, from the bucket
-// alone, and names those of them that hold the last rows rows. The newest of
+// Resume reads into st, the state of a line without segments, where the line
+// stands behind its first n segments, from the bucket alone, and names those of them that hold the last rows rows. The newest of
 // the n is read whole and its rows are checked; of the others only the metadata
 // is read. Whether they are what Kafka said is not its question.
 //
 // The cost is one GET a segment: as long as no anchor holds the heads, every
 // segment may be the last word on a log.
-func Resume(ctx context.Context, src Source, archiveID string, l Line, n, rows int64) (*Resumed, error) {
-	r := &Resumed{State: NewState(archiveID, l)}
+func Resume(ctx context.Context, src Source, st *State, n, rows int64) (*Resumed, error) {
+	r, l := &Resumed{State: st}, st.Line
 	if n == 0 {
 		return r, nil
 	}
-	newest, err := GetSegment(ctx, src, l, n-1)
+	newest, err := GetSegment(ctx, src, l, n-1, st.Keys)
 	if err != nil {
 		return nil, err
 	}
-	if newest.ArchiveID != archiveID || newest.Line() != l || newest.Ordinal != n-1 {
+	if newest.ArchiveID != st.ArchiveID || newest.Line() != l || newest.Ordinal != n-1 {
 		return nil, fmt.Errorf("segment %d: %w: it says it is segment %d of %v in archive %s", n-1, ErrBreaks, newest.Ordinal, newest.Line(), newest.ArchiveID)
 	}
 	r.State.Take(newest)
@@ -97,12 +97,12 @@ func CountSegments(ctx context.Context, src Source, l Line) (int64, error) {
 
 // GetSegment reads a segment whole and checks it as [ReadForeignSegment] does. The
 // error matches [ErrBreaks] where its bytes are not a segment.
-func GetSegment(ctx context.Context, src Source, l Line, ordinal int64) (*SegmentObject, error) {
+func GetSegment(ctx context.Context, src Source, l Line, ordinal int64, keys chain.Keys) (*SegmentObject, error) {
 	body, err := src.Get(ctx, SegmentKey(l, ordinal))
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w", ordinal, err)
 	}
-	o, err := ReadForeignSegment(body)
+	o, err := ReadForeignSegment(body, keys)
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w: %w", ordinal, ErrBreaks, err)
 	}
@@ -191,7 +191,7 @@ func (w *walk) back(ctx context.Context, newer *Segment) error {
 // lastArchived takes the time of the newest row, where the newest segments
 // have no rows.
 func (w *walk) lastArchived(ctx context.Context, ordinal int64) error {
-	o, err := GetSegment(ctx, w.src, w.line, ordinal)
+	o, err := GetSegment(ctx, w.src, w.line, ordinal, w.state.Keys)
 	if err != nil {
 		return err
 	}

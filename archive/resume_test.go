@@ -33,7 +33,7 @@ func resume(t *testing.T, b *archive.Memory, rows int64) (*archive.Resumed, erro
 	if err != nil {
 		return nil, err
 	}
-	return archive.Resume(t.Context(), b, archiveID, line, n, rows)
+	return archive.Resume(t.Context(), b, archive.NewState(archiveID, line), n, rows)
 }
 
 // Resume gives the state that writing gave, whatever the number of segments;
@@ -110,7 +110,7 @@ func TestResumeBehindTheFirstSegments(t *testing.T) {
 	grow(t, b, 9)
 	for n := int64(1); n <= 9; n++ {
 		want := grow(t, archive.NewMemory(), int(n))
-		r, err := archive.Resume(t.Context(), b, archiveID, line, n, 10)
+		r, err := archive.Resume(t.Context(), b, archive.NewState(archiveID, line), n, 10)
 		if err != nil {
 			t.Fatal(err)
 		}

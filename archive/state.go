@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,7 +24,9 @@ type State struct {
 	FetchEpoch     int32       // of the offset in front of NextOffset, -1 where a gap lies there: Kafka may have begun another epoch in it
 	ArchivedAt     int64       // microseconds; no later row of the line is before it
 	Heads          map[string]Head
-	Tail           Tail // what is not anchored yet
+	Tail           Tail       // what is not anchored yet
+	Scheme         string     // of logs that begin; "" is chain.SchemeV1
+	Keys           chain.Keys // of keyed logs, by which rows of the line are checked that are read
 }
 
 // A Head is the state of one log: its newest row and its tree. A Head's tree
@@ -54,12 +57,26 @@ func (s *State) Log(tenant string) chain.Log {
 }
 
 // Head returns the head of a tenant's log, which is its genesis where the log
-// has no rows.
+// has no rows: that of s.Scheme.
 func (s *State) Head(tenant string) Head {
 	if h, ok := s.Heads[tenant]; ok {
 		return h
 	}
-	return Head{Scheme: chain.SchemeV1, Hash: chain.Genesis(chain.SchemeV1, s.Log(tenant))}
+	return s.newHead(cmp.Or(s.Scheme, chain.SchemeV1), tenant)
+}
+
+func (s *State) newHead(scheme, tenant string) Head {
+	return Head{Scheme: scheme, Hash: chain.Genesis(scheme, s.Log(tenant))}
+}
+
+// headFor is Head of what a segment says of a log. Whoever begins a log says by
+// which scheme.
+func (s *State) headFor(l LogInterval) Head {
+	_, begun := s.Heads[l.Tenant]
+	if known := l.Scheme == chain.SchemeV1 || l.Scheme == chain.SchemeHMACv1; begun || !known {
+		return s.Head(l.Tenant)
+	}
+	return s.newHead(l.Scheme, l.Tenant)
 }
 
 // Continues returns nil if seg is the next segment of the line as far as its
@@ -86,7 +103,7 @@ func (s *State) Continues(seg *Segment) error {
 }
 
 func (s *State) logContinues(l LogInterval) error {
-	h := s.Head(l.Tenant)
+	h := s.headFor(l)
 	switch {
 	case l.FirstSeq != h.Tree.Size:
 		return fmt.Errorf("%w: a log begins at seq %d, not %d", ErrBreaks, l.FirstSeq, h.Tree.Size)

@@ -306,7 +306,7 @@ func logOf(o *archive.SegmentObject, i int) *archive.LogInterval {
 
 func segment(t *testing.T, body []byte) *archive.SegmentObject {
 	t.Helper()
-	o, err := archive.ReadSegment(body)
+	o, err := archive.ReadSegment(body, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

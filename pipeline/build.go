@@ -43,8 +43,9 @@ type builder struct {
 	window  *window
 	writer  archive.Writer
 	decoder *audit.Decoder
-	hasher  *chain.Hasher
 	rand    io.Reader
+	// hasherOf returns the hasher of a tenant's log, until the next call.
+	hasherOf func(tenant string, h archive.Head) (*chain.Hasher, error)
 	// stored returns the content of a row that the window does not know, and
 	// whether that row is erased.
 	stored func(e entry) (content audit.Fingerprint, erased bool, err error)
@@ -94,7 +95,7 @@ func (b *builder) item(it *item) error {
 		if it.gap == archive.GapLost {
 			audit.Gap(&b.batch.rows[it.row].Record, it.from, it.to, it.gap)
 			seg.Made++
-			b.stamp(it)
+			return b.stamp(it)
 		}
 		return nil
 	}
@@ -103,20 +104,19 @@ func (b *builder) item(it *item) error {
 		b.decodeAgain(it)
 	}
 	if !it.hasCoord {
-		b.stamp(it)
-		return nil
+		return b.stamp(it)
 	}
 	first, repeat, err := b.repeats(it)
 	switch {
 	case err != nil:
 		return err
 	case repeat == notRepeated:
-		b.stamp(it)
+		return b.stamp(it)
 	case repeat == sameContent:
 		seg.Duplicates = append(seg.Duplicates, archive.Duplicate{Offset: it.from, Tenant: first.tenant, Seq: first.seq})
 	default:
 		b.conflict(it, first)
-		b.stamp(it)
+		return b.stamp(it)
 	}
 	return nil
 }
@@ -172,10 +172,15 @@ func (b *builder) decodeAgain(it *item) {
 	it.reject = b.decoder.Decode(&b.batch.rows[it.row].Record, message(it.record, nil))
 }
 
-// stamp links the item's row into its log.
-func (b *builder) stamp(it *item) {
+// stamp links the item's row into its log. An error says why its key is not to
+// be had, or is not the one of the log.
+func (b *builder) stamp(it *item) error {
 	row := b.batch.rows[it.row]
 	l := b.log(row.TenantID.S)
+	hasher, err := b.hasherOf(l.Tenant, archive.Head{Scheme: l.Scheme, Epoch: l.Epoch, Hash: l.HeadIn, Tree: chain.Tree{Size: l.FirstSeq}})
+	if err != nil {
+		return err
+	}
 	row.TopicID = audit.Str(b.state.Line.TopicID)
 	row.Topic = audit.Str(b.state.Line.Topic)
 	row.Partition = audit.I64(int64(b.state.Line.Partition))
@@ -183,7 +188,7 @@ func (b *builder) stamp(it *item) {
 	row.Seq = audit.I64(l.Size)
 	row.ArchivedAt = audit.I64(b.now)
 	n := len(b.out.rows)
-	b.hasher.Stamp(row, l.HeadOut, chain.Hash(b.salts[32*n:]))
+	hasher.Stamp(row, l.HeadOut, chain.Hash(b.salts[32*n:]))
 	tree := chain.Tree{Size: l.Size, Frontier: l.Frontier}
 	tree.Append(row.RowHash)
 	l.Size, l.Frontier, l.HeadOut = tree.Size, tree.Frontier, row.RowHash
@@ -191,13 +196,14 @@ func (b *builder) stamp(it *item) {
 	b.out.rows = append(b.out.rows, row)
 	if it.reject != nil {
 		b.countReject(it.reject.Reason)
-		return
+		return nil
 	}
 	if it.hasCoord {
 		e := entry{seq: row.Seq.N, ordinal: b.state.Ordinal, tenant: l.Tenant, content: it.content}
 		b.made[it.coord] = e
 		b.out.remember = append(b.out.remember, remembered{it.coord, e})
 	}
+	return nil
 }
 
 // log returns the interval of a tenant's log in this segment.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
 )
 
 // ErrForged: an archived segment says something that Kafka does not. Whoever
@@ -89,11 +90,30 @@ func (c *comparison) begin() error {
 		return c.forged(c.o.FirstOffset, "it voids segments, and this version knows no order to do so")
 	}
 	c.made, c.epoch = map[audit.Fingerprint]entry{}, -1
+	if err := c.schemes(); err != nil {
+		return err
+	}
 	if err := c.layOut(); err != nil {
 		return err
 	}
 	if n := len(c.stretches); n > 0 && c.stretches[n-1].to != c.o.NextOffset || n == 0 && c.o.FirstOffset != c.o.NextOffset {
 		return c.forged(c.o.NextOffset-1, "the segment does not say what became of it")
+	}
+	return nil
+}
+
+// schemes requires that logs begin keyed where that is set here: whoever has no
+// key would begin them unkeyed. One that begins keyed all the same was checked
+// with its key.
+func (c *comparison) schemes() error {
+	if !c.exact() {
+		return nil
+	}
+	for i := range c.o.Logs {
+		l := &c.o.Logs[i]
+		if want := c.state.Head(l.Tenant).Scheme; l.Scheme != want && want == chain.SchemeHMACv1 {
+			return c.forged(c.o.FirstOffset, "it begins a log as %s, and logs of this topic begin as %s (chain.keyed-topics)", l.Scheme, want)
+		}
 	}
 	return nil
 }
@@ -410,7 +430,7 @@ func (c *consumer) compareOnce(ctx context.Context, known *bounds, st *archive.S
 }
 
 func (c *consumer) compareWithin(ctx context.Context, b bounds, st *archive.State, w *window, trusted archive.Writer, o *archive.SegmentObject) error {
-	finder := newRowFinder(c.Archive, st.Line, st.Ordinal)
+	finder := newRowFinder(c.Archive, st)
 	x := &comparison{
 		o: o, state: st, window: w, decoder: c.decoder(st.Line.Topic), writer: c.writer, trusted: trusted, start: b.start, now: c.Now(),
 		compacted: func() (bool, error) { return c.isCompacted(ctx, st.Line.Topic) },

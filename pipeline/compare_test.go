@@ -210,7 +210,7 @@ func (w *world) honest() (*archive.State, *archive.SegmentObject) {
 		return err == nil
 	})
 	r.wantCleanStop()
-	o, err := archive.ReadSegment(body)
+	o, err := archive.ReadSegment(body, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

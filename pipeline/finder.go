@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
 )
 
 // A rowFinder finds archived rows of a line below a segment: by the segment that
@@ -13,6 +14,7 @@ import (
 type rowFinder struct {
 	src    archive.Source
 	line   archive.Line
+	keys   chain.Keys
 	next   int64 // the ordinal above the next whose metadata is to be read
 	spans  map[string][]span
 	loaded map[int64]bool
@@ -35,8 +37,9 @@ type archivedRow struct {
 	found   bool // it is there, and has coordinates
 }
 
-func newRowFinder(src archive.Source, l archive.Line, below int64) *rowFinder {
-	return &rowFinder{src: src, line: l, next: below, spans: map[string][]span{}, loaded: map[int64]bool{}, rows: map[rowKey]archivedRow{}}
+// newRowFinder returns a finder of rows that st knows of.
+func newRowFinder(src archive.Source, st *archive.State) *rowFinder {
+	return &rowFinder{src: src, line: st.Line, keys: st.Keys, next: st.Ordinal, spans: map[string][]span{}, loaded: map[int64]bool{}, rows: map[rowKey]archivedRow{}}
 }
 
 // find returns the row of a seq of a tenant's log; hint is the ordinal of its
@@ -75,6 +78,9 @@ func (f *rowFinder) ordinal(ctx context.Context, tenant string, seq int64) (int6
 		for _, l := range seg.Logs {
 			f.spans[l.Tenant] = append(f.spans[l.Tenant], span{l.FirstSeq, l.FirstSeq + l.Rows, f.next})
 		}
+		if len(seg.Voided) > 0 {
+			f.next = seg.Voided[0].Ordinal // rows of void segments are none
+		}
 	}
 }
 
@@ -83,7 +89,7 @@ func (f *rowFinder) load(ctx context.Context, ordinal int64) error {
 	if f.loaded[ordinal] {
 		return nil
 	}
-	o, err := archive.GetSegment(ctx, f.src, f.line, ordinal)
+	o, err := archive.GetSegment(ctx, f.src, f.line, ordinal, f.keys)
 	if err != nil {
 		return err
 	}

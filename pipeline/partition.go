@@ -28,6 +28,7 @@ type partition struct {
 	shared  *shared
 	source  source
 	trusted archive.Writer // another version that ran before this one
+	forgone []chain.Hash   // as vouchers say it
 	decoder *audit.Decoder
 	state   *archive.State
 	window  *window
@@ -41,7 +42,8 @@ type partition struct {
 	put       context.Context // of writes; it outlives a stop, up to a deadline
 	abort     context.CancelCauseFunc
 	retried   int64 // ordinal at which the line was read from the bucket again, -1
-	hasher    *chain.Hasher
+	hashers   *chain.Hashers
+	proved    map[string]bool // tenants: the key of the log is the one of its rows
 	anchors   anchors
 	headers   []audit.MessageHeader // scratch
 
@@ -105,7 +107,7 @@ func newPartition(ctx context.Context, sh *shared, src source, st *archive.State
 	put, abort := context.WithCancelCause(ctx)
 	p := &partition{
 		line: st.Line, shared: sh, source: src, decoder: sh.decoder(st.Line.Topic), state: st, window: w, next: st.NextOffset,
-		open: newBatch(), spare: newBatch(), landed: make(chan landing, 1), put: put, abort: abort, retried: -1, hasher: chain.NewHasher(nil),
+		open: newBatch(), spare: newBatch(), landed: make(chan landing, 1), put: put, abort: abort, retried: -1, hashers: chain.NewHashers(sh.keys), proved: map[string]bool{},
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.mail.ready = make(chan struct{}, 1)
@@ -384,7 +386,7 @@ func (p *partition) fly(b *batch, since time.Time) error {
 func (p *partition) build(b *batch) (*built, error) {
 	bl := &builder{
 		state: p.state, window: p.window, writer: p.shared.writer, decoder: p.decoder,
-		hasher: p.hasher, rand: p.shared.Rand, stored: p.stored,
+		hasherOf: p.hasherOf, rand: p.shared.Rand, stored: p.stored,
 	}
 	return bl.build(b, p.shared.Now().UnixMicro())
 }
@@ -557,7 +559,7 @@ func (p *partition) stored(e entry) (content audit.Fingerprint, erased bool, err
 // learn takes the content of a segment's rows into the window, and returns that
 // of the row of e.
 func (p *partition) learn(body []byte, e entry) (content audit.Fingerprint, erased bool, err error) {
-	o, err := archive.ReadForeignSegment(body)
+	o, err := archive.ReadForeignSegment(body, p.shared.keys)
 	if err != nil {
 		return content, false, fmt.Errorf("segment %d: %w: %w", e.ordinal, archive.ErrBreaks, err)
 	}

@@ -37,6 +37,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
 )
 
 // ErrPartitionStopped: ingest ended cleanly, but a partition of it had stopped
@@ -66,6 +67,11 @@ type Settings struct {
 	Window      int   // coordinates remembered per partition; default 200,000
 	DLQTopic    string
 	KeyIsTenant bool
+	// KeyedTopics are the topics whose logs begin as keyed ones
+	// (chain.SchemeHMACv1); "*" is all. A log that has begun goes on as it did.
+	KeyedTopics []string
+	MasterKey   []byte     // of which the keys of logs are made; nil: none
+	LogKeys     chain.Keys // keys of single logs, which go before the master key; nil: none
 	// RetainPrompts names the tenants whose prompt text is kept; "*" is all.
 	RetainPrompts []string
 	PromptPaths   []string // default [audit.DefaultPromptPaths]
@@ -204,7 +210,8 @@ func (s *Settings) writer() archive.Writer {
 		RetainPrompts []string
 		PromptPaths   []string
 		Policy        string
-	}{s.ControlTopic, s.KeyIsTenant, s.RetainPrompts, s.PromptPaths, audit.PolicyNone})
+		KeyedTopics   []string `json:",omitempty"`
+	}{s.ControlTopic, s.KeyIsTenant, s.RetainPrompts, s.PromptPaths, audit.PolicyNone, s.KeyedTopics})
 	if err != nil {
 		panic(err) // strings and booleans always marshal
 	}
@@ -234,6 +241,9 @@ func (in *Ingest) Run(ctx context.Context) error {
 	s := in.settings
 	if len(s.Topics) == 0 && s.TopicPattern == "" && len(s.Assign) == 0 {
 		return errors.New("no topic to read")
+	}
+	if err := s.checkKeys(); err != nil {
+		return err
 	}
 	if s.Root == (archive.Root{}) {
 		var err error

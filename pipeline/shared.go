@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/parquet"
 )
 
@@ -36,7 +37,10 @@ type shared struct {
 	encoders chan *parquet.Encoder
 	assigned atomic.Int64 // partitions
 	dlq      func(*kgo.Record)
-	ring     *sign.Ring // Keys, and what they vouch for
+	copy     func(l archive.Line, number int64, body []byte) // of a durable anchor; nil is nowhere
+	ring     *sign.Ring                                      // Keys, and what they vouch for
+	keys     chain.Keys                                      // of keyed logs; nil where there are none
+	master   atomic.Bool                                     // MasterKey is the one that rows were written with
 
 	mu      sync.Mutex
 	tenants map[[2]string]int32 // (topic, tenant) → partition
@@ -46,7 +50,7 @@ func newShared(s Settings, ev Events) *shared {
 	sh := &shared{
 		Settings: s, events: ev, writer: s.writer(),
 		budget: newBudget(s.recordMemory()), tenants: map[[2]string]int32{},
-		encoders: make(chan *parquet.Encoder, runtime.GOMAXPROCS(0)), ring: &sign.Ring{},
+		encoders: make(chan *parquet.Encoder, runtime.GOMAXPROCS(0)), ring: &sign.Ring{}, keys: s.keys(),
 	}
 	if s.Keys != nil {
 		sh.ring = s.Keys.Clone()
@@ -85,6 +89,7 @@ func (sh *shared) windowLimit() int {
 // take moves a state and a window past a segment that somebody else wrote.
 func (sh *shared) take(st *archive.State, w *window, o *archive.SegmentObject) {
 	st.Take(o)
+	sh.proveAll(o.Segment)
 	tenants := interner{}
 	for i := range o.Rows {
 		r := &o.Rows[i].Record

@@ -223,7 +223,7 @@ func (c *consumer) resumeUnanchored(ctx context.Context, l archive.Line, v *vouc
 		return c.errWentBack(v)
 	}
 	limit := c.windowLimit()
-	r, err := archive.Resume(ctx, c.Archive, c.Root.ArchiveID, l, known, int64(limit))
+	r, err := archive.Resume(ctx, c.Archive, c.newState(l), known, int64(limit))
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (t *trail) anchors() []*archive.Anchor {
 func (c *consumer) resumeAnchored(ctx context.Context, t *trail, limit int) (*archive.State, *window, error) {
 	newest := t.notes[len(t.notes)-1]
 	full := newest.Number % archive.FullEvery
-	st := archive.AnchoredState(c.Root.ArchiveID, t.line, t.anchors()[len(t.notes)-1-int(full):], newest.sum)
+	st := archive.AnchoredState(c.newState(t.line), t.anchors()[len(t.notes)-1-int(full):], newest.sum)
 	if st.Ordinal == 0 {
 		return st, newWindow(), nil
 	}
@@ -229,7 +229,7 @@ func (c *consumer) getListed(ctx context.Context, l archive.Line, e *archive.Anc
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w", e.Ordinal, err)
 	}
-	o, err := archive.ReadSegment(body)
+	o, err := archive.ReadSegment(body, c.keys)
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w: %w", e.Ordinal, archive.ErrBreaks, err)
 	}

@@ -230,7 +230,7 @@ func (w *world) ledgerOf(l archive.Line) *ledger {
 		if errors.Is(err, archive.ErrNotFound) {
 			return out
 		}
-		o, err := archive.ReadSegment(body)
+		o, err := archive.ReadSegment(body, nil)
 		if err != nil {
 			w.t.Fatalf("segment %d: %v", out.state.Ordinal, err)
 		}

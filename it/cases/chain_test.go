@@ -129,7 +129,7 @@ func TestADigitThatChanges(t *testing.T) {
 
 func (s *stage) segment(body []byte) *archive.SegmentObject {
 	s.Helper()
-	o, err := archive.ReadSegment(body)
+	o, err := archive.ReadSegment(body, nil)
 	s.must(err)
 	return o
 }

@@ -17,7 +17,7 @@ import (
 // that each offset has one fate, which is the right one. A segment that passes
 // becomes part of what is known.
 func (l *line) judge(body []byte, window int) error {
-	o, err := archive.ReadSegment(body)
+	o, err := archive.ReadSegment(body, nil)
 	if err != nil {
 		return err
 	}
