@@ -143,11 +143,32 @@ func TestFaultsThatPassAreTriedAgain(t *testing.T) {
 	s.Fail(slices.Repeat([]kmstest.Fault{kmstest.Throttled}, 5)...)
 	before := len(s.Calls())
 	var answer *Error
-	if _, err := k.Sign([]byte("x")); !errors.As(err, &answer) || answer.Code != "ThrottlingException" {
+	if _, err := k.Sign([]byte("x")); !errors.As(err, &answer) || answer.Code != "ThrottlingException" || !Transient(err) {
 		t.Errorf("%v", err)
 	}
 	if got := len(s.Calls()) - before; got != 5 {
 		t.Errorf("%d attempts", got)
+	}
+}
+
+// Whoever does not hear from KMS may ask again; whoever was refused may not.
+func TestWhatMayPass(t *testing.T) {
+	s := kmstest.New(t, map[string]kmstest.Key{keyID: kmstest.Ed25519(private(1))})
+	for name, fault := range map[string]kmstest.Fault{"cut": kmstest.Cut, "busy": kmstest.Busy, "internal": kmstest.Internal, "throttled": kmstest.Throttled} {
+		s.Fail(slices.Repeat([]kmstest.Fault{fault}, 5)...)
+		if _, err := Open(t.Context(), keyID, options(s)); err == nil || !Transient(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	o := options(s)
+	o.Endpoint = "http://127.0.0.1:1"
+	if _, err := Open(t.Context(), keyID, o); err == nil || !Transient(err) {
+		t.Errorf("nobody there: %v", err)
+	}
+	for _, err := range []error{ErrUnfit, ErrForged, ErrTooLong, sign.ErrKey, context.DeadlineExceeded} {
+		if Transient(err) {
+			t.Errorf("%v", err)
+		}
 	}
 }
 
@@ -165,7 +186,7 @@ func TestFaultsThatStayAreSaid(t *testing.T) {
 		s.Fail(test.fault...)
 		before := len(s.Calls())
 		_, err := Open(t.Context(), test.id, options(s))
-		if err == nil || err.Error() != test.want {
+		if err == nil || err.Error() != test.want || Transient(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := len(s.Calls()) - before; got != 1 {
@@ -206,7 +227,7 @@ func TestCredentialsAreNeeded(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	_, err := Open(t.Context(), keyID, options(s))
-	if err == nil || !strings.Contains(err.Error(), "credentials") || strings.Contains(err.Error(), "\n") {
+	if err == nil || !strings.Contains(err.Error(), "credentials") || strings.Contains(err.Error(), "\n") || Transient(err) {
 		t.Errorf("%v", err)
 	}
 	if got := s.Calls(); len(got) != 0 {

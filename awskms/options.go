@@ -13,7 +13,6 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
-	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
 )
 
@@ -103,42 +102,4 @@ func (o Options) configure(k *kms.Options) {
 			r.Backoff = o.backoff
 		}
 	})
-}
-
-// failed makes one line of an error of the SDK: what was done, and what KMS
-// said or why it said nothing.
-func failed(what string, err error) error {
-	var api smithy.APIError
-	if errors.As(err, &api) {
-		return &Error{what, api.ErrorCode(), oneLine(api.ErrorMessage()), err}
-	}
-	var op *smithy.OperationError
-	if errors.As(err, &op) {
-		err = op.Err
-	}
-	return fmt.Errorf("kms: %s: %w", what, err)
-}
-
-// An Error is what KMS answered.
-type Error struct {
-	Op      string // what was asked, of which key
-	Code    string // of KMS: NotFoundException, AccessDeniedException, …
-	Message string // of KMS, one line; "" where it said no more
-	cause   error
-}
-
-// Error is one line.
-func (e *Error) Error() string {
-	if e.Message == "" {
-		return fmt.Sprintf("kms: %s: %s", e.Op, e.Code)
-	}
-	return fmt.Sprintf("kms: %s: %s: %s", e.Op, e.Code, e.Message)
-}
-
-// Unwrap returns the SDK's error.
-func (e *Error) Unwrap() error { return e.cause }
-
-// oneLine returns s without line breaks and other control characters.
-func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
 }
