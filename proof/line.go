@@ -335,7 +335,7 @@ func (j *joiner) begin(l *logDigest, m *archive.Segment) *logState {
 	log := chain.Log{ArchiveID: m.ArchiveID, Tenant: s.Tenant, Topic: m.Topic, TopicID: m.TopicID, Partition: m.Partition}
 	st := &logState{deep: l.deep}
 	st.LogReport = LogReport{Tenant: s.Tenant, Scheme: s.Scheme, FirstSeq: s.FirstSeq, Head: chain.Genesis(s.Scheme, log), Proved: true}
-	if s.Scheme == chain.SchemeHMACv1 {
+	if s.Scheme == chain.SchemeHMACv1 && !j.v.o.LogKeys.Has(log) {
 		j.rep.keyed++
 	}
 	j.logs[s.Tenant] = st

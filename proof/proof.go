@@ -62,6 +62,10 @@ type Options struct {
 	// not less than was asked for. What signatures there are is checked with
 	// Keys all the same.
 	Unsigned bool
+	// LogKeys are the keys of keyed logs. Of a log without one all but row_hash is
+	// checked, which is less than was asked for; under a wrong one every row is a
+	// fault. nil: there are none.
+	LogKeys chain.Keys
 	// Tenant is the only tenant whose rows are checked and reported; "" is all.
 	// Objects are hashed and offsets are counted all the same.
 	Tenant string
@@ -146,7 +150,7 @@ func newVerifier(src archive.Source, o Options) *verifier {
 		v.o.Memory = DefaultMemory
 	}
 	v.keys = newKeyring(v.o.Memory)
-	v.hashers.New = func() any { return chain.NewHasher(nil) }
+	v.hashers.New = func() any { return chain.NewHashers(v.o.LogKeys) }
 	return v
 }
 

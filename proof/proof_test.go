@@ -179,6 +179,47 @@ func TestAKeyedLogIsCheckedButForRowHash(t *testing.T) {
 	wantFault(t, verify(t, a.Objects()), proof.FaultLink, "tenant acme, seq 1")
 }
 
+// With its key, a keyed log is proved like any other; with another one, or read
+// as if it had none, it is not.
+func TestAKeyedLogIsProvedWithItsKey(t *testing.T) {
+	own := func(chain.Log) ([]byte, bool) { return prooftest.LogKey, true }
+	a := prooftest.New()
+	l := a.Line("t", 0)
+	l.Segment(func(b *prooftest.Batch) { b.Keyed("acme"); b.Call("acme"); b.Call("a/b"); b.Call("acme") })
+	l.Segment(func(b *prooftest.Batch) { b.Call("acme"); b.Call("a/b") })
+	for _, c := range []struct {
+		name string
+		keys chain.Keys
+		exit int
+	}{
+		{"its key", own, 0},
+		{"no key", nil, 3},
+		{"a key of another log alone", func(l chain.Log) ([]byte, bool) { return prooftest.LogKey, l.Tenant == "a/b" }, 3},
+		{"another key", func(chain.Log) ([]byte, bool) { return []byte("another"), true }, 1},
+	} {
+		r := verifyWith(t, a.Objects(), proof.Options{Unsigned: true, LogKeys: c.keys})
+		if r.ExitCode() != c.exit {
+			t.Errorf("%s: exit %d: %v %v", c.name, r.ExitCode(), r.Faults, r.Less)
+		}
+	}
+	wrong := verifyWith(t, a.Objects(), proof.Options{Unsigned: true, LogKeys: func(chain.Log) ([]byte, bool) { return []byte("another"), true }})
+	wantFault(t, wrong, proof.FaultRowHash, "the key is another one")
+
+	// A row that was changed and committed to again shows with the key alone.
+	l.Segments[1].Rows[0].Status = audit.Str("good")
+	l.Segments[1].Encode()
+	wantExit(t, verifyWith(t, a.Objects(), proof.Options{Unsigned: true}), 3)
+	wantFault(t, verifyWith(t, a.Objects(), proof.Options{Unsigned: true, LogKeys: own}), proof.FaultRowHash, "tenant acme, seq 2")
+
+	// Read as unkeyed, the log has another genesis.
+	for _, s := range l.Segments {
+		s.Meta.Logs[0].Scheme = chain.SchemeV1
+		s.Encode()
+	}
+	l.Relink(1)
+	wantExit(t, verifyWith(t, a.Objects(), proof.Options{Unsigned: true, LogKeys: own}), 1)
+}
+
 // Where there is no archive there is no verdict.
 func TestNoArchive(t *testing.T) {
 	for name, objects := range map[string]map[string][]byte{

@@ -48,13 +48,16 @@ func (c *checker) content(l *logDigest, row *chain.Row) {
 		c.rowFault(l, row, FaultState, "the row is erased; in a segment all rows are live")
 		return
 	}
-	err := c.hasher.Check(row)
+	hasher, keyless := c.hasherOf(l)
+	err := hasher.Check(row)
 	var f *chain.Fault
 	if !errors.As(err, &f) {
 		return
 	}
 	switch {
+	case f.Column == "row_hash" && keyless:
 	case f.Column == "row_hash" && l.stated.Scheme == chain.SchemeHMACv1:
+		c.rowFault(l, row, FaultRowHash, "row_hash is not the hash of the row's header, commitments and prev_hash under the key that was given for the log: the row was changed, or the key is another one")
 	case f.Column == "row_hash":
 		c.rowFault(l, row, FaultRowHash, "row_hash is not the hash of the row's header, commitments and prev_hash")
 	case f.Column == "payload_commit":
@@ -64,6 +67,17 @@ func (c *checker) content(l *logDigest, row *chain.Row) {
 	default:
 		c.rowFault(l, row, FaultState, f.Error())
 	}
+}
+
+// hasherOf returns the hasher of a log; the plain one where the log is keyed and
+// its key was not given.
+func (c *checker) hasherOf(l *logDigest) (h *chain.Hasher, keyless bool) {
+	h, err := c.hashers.For(l.stated.Scheme, c.log(l.stated.Tenant))
+	if err == nil {
+		return h, false
+	}
+	h, _ = c.hashers.For(chain.SchemeV1, chain.Log{})
+	return h, true
 }
 
 // link checks that the row follows the one before it in its log, and moves on.

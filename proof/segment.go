@@ -63,7 +63,7 @@ type checker struct {
 	o        *object
 	meta     *archive.Segment
 	d        *digest
-	hasher   *chain.Hasher
+	hashers  *chain.Hashers
 	at       Line
 	byTenant map[string]*logDigest
 	last     *logDigest // of the row before
@@ -76,7 +76,7 @@ type checker struct {
 // digest checks an object that may be decoded.
 func (v *verifier) digest(o *object) *digest {
 	c := newChecker(v, o)
-	defer v.hashers.Put(c.hasher)
+	defer v.hashers.Put(c.hashers)
 	err := safely(func() error { return c.layout() })
 	if err != nil {
 		return c.stop(FaultLayout, err)
@@ -91,7 +91,7 @@ func (v *verifier) digest(o *object) *digest {
 func newChecker(v *verifier, o *object) *checker {
 	m := o.meta
 	c := &checker{
-		v: v, o: o, meta: m, hasher: v.hashers.Get().(*chain.Hasher),
+		v: v, o: o, meta: m, hashers: v.hashers.Get().(*chain.Hashers),
 		at:       Line{m.Topic, m.TopicID, m.Partition},
 		byTenant: make(map[string]*logDigest, len(m.Logs)),
 		accounts: accountsOf(m), cursor: m.FirstOffset, lost: lostOf(m),
