@@ -81,7 +81,9 @@ var Rooms = []Room{
 	{
 		Folder: "proof", Never: talking,
 		Imports:     []string{"audit", "chain", "parquet", "archive"},
+		Drivers:     []string{ulid, "golang.org/x/mod/sumdb/tlog"},
 		TestImports: []string{"proof/prooftest"},
+		TestDrivers: []string{"github.com/transparency-dev/merkle"},
 	},
 	{
 		// The programs that check an archive without the product, as files.
