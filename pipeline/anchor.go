@@ -340,6 +340,9 @@ func (p *partition) settleAnchor(j *anchorJob, l anchorLanding) {
 		a.dirty = j.began
 	}
 	p.noteUnanchored()
+	if p.shared.copy != nil {
+		p.shared.copy(p.line, l.doc.Number, l.body)
+	}
 	if f := p.shared.events.Anchored; f != nil {
 		f(Anchor{Line: p.line, Number: l.doc.Number, Ordinal: l.doc.Ordinal, Bytes: int64(len(l.body)), Took: p.shared.Now().Sub(j.began), Adopted: l.agree})
 	}

@@ -42,11 +42,14 @@ type consumer struct {
 	client   *kgo.Client
 	admin    *kadm.Client
 	inflater *inflater
+	copies   *copies
 	life     context.Context // of partitions: it ends after a clean stop, not with it
 	end      context.CancelFunc
 	hangUp   context.CancelFunc // ends all that the client waits for
-	joined   atomic.Bool        // partitions have been assigned, maybe none
-	turns    chan struct{}      // holds a token for each partition that reads from the bucket to start
+	halted   context.Context    // done when the run is to end by itself
+	halt     context.CancelCauseFunc
+	joined   atomic.Bool   // partitions have been assigned, maybe none
+	turns    chan struct{} // holds a token for each partition that reads from the bucket to start
 	// ready is closed once client and admin are set: the group may assign
 	// partitions before NewClient has returned.
 	ready chan struct{}
@@ -113,7 +116,10 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 		inflater: inflater,
 		starts:   map[place]*starting{}, held: map[place]bool{}, commits: make(chan struct{}, 1), turns: make(chan struct{}, startParallel),
 	}
+	c.copies = newCopies(c)
+	c.copy = c.copies.send
 	c.life, c.end = context.WithCancel(context.Background())
+	c.halted, c.halt = context.WithCancelCause(context.Background())
 	var wire context.Context
 	wire, c.hangUp = context.WithCancel(context.Background())
 	opts := []kgo.Opt{
@@ -180,7 +186,7 @@ func (c *consumer) membership() []kgo.Opt {
 		patterns = append(patterns, wholeName(regexp.QuoteMeta(t)))
 	}
 	not := []string{"^__"}
-	for _, t := range []string{anchorTopic, c.DLQTopic, controlTopic} {
+	for _, t := range []string{anchorTopic, c.AnchorTopic, c.DLQTopic, controlTopic} {
 		if t != "" && t != c.ControlTopic {
 			not = append(not, wholeName(regexp.QuoteMeta(t)))
 		}
@@ -209,6 +215,12 @@ const (
 
 func (c *consumer) run(ctx context.Context) error {
 	defer c.hangUp()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.halted, cancel)()
+	var copying sync.WaitGroup
+	copying.Go(func() { c.copies.run(c.life) })
+	defer copying.Wait()
 	defer c.end()
 	var aside sync.WaitGroup
 	aside.Go(func() { c.commitLoop(ctx) })
@@ -224,6 +236,9 @@ func (c *consumer) run(ctx context.Context) error {
 	late := time.AfterFunc(max(time.Second, c.ShutdownTimeout/4), c.hangUp)
 	defer late.Stop()
 	c.client.CloseAllowingRebalance()
+	if cause := context.Cause(c.halted); errors.Is(cause, ErrWentBack) {
+		return cause
+	}
 	if faults {
 		return ErrPartitionStopped
 	}
@@ -415,6 +430,9 @@ func (c *consumer) stopped(at place, who *starting, err error) {
 	if f := c.events.Stopped; f != nil {
 		f(l, err)
 	}
+	if errors.Is(err, ErrWentBack) {
+		c.halt(fmt.Errorf("%s/%d: %w", at.topic, at.number, err))
+	}
 }
 
 // owner returns the start of the partition that is at a place now. mu is held.
@@ -506,6 +524,7 @@ func (c *consumer) shutdown() {
 	defer cancel()
 	c.client.AllowRebalance()
 	finishAll(ctx, c.all(), true)
+	c.copies.flush(ctx)
 	// What is durable is said in any case.
 	last, done := context.WithTimeout(c.life, max(time.Second, c.ShutdownTimeout/8))
 	defer done()

@@ -40,6 +40,10 @@ import (
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
+// ErrWentBack: ingest has ended because the bucket does not hold what Kafka knows
+// that it held. The error says what is missing, and what to do.
+var ErrWentBack = errors.New("the bucket went back in time")
+
 // ErrPartitionStopped: ingest ended cleanly, but a partition of it had stopped
 // before. The alarm said why.
 var ErrPartitionStopped = errors.New("a partition had stopped")
@@ -91,7 +95,13 @@ type Settings struct {
 	// AnchorEvery is how long a change waits for its anchor. Default 1 min;
 	// below 0, none is written.
 	AnchorEvery time.Duration
-	AnchorRows  int64            // and how many rows do; default 100,000
+	AnchorRows  int64 // and how many rows do; default 100,000
+	// AnchorTopic is where Kafka keeps the newest anchor of each line, by which a
+	// bucket that went back in time is noticed; "" is nowhere.
+	AnchorTopic string
+	// TrustBucket goes on from what the bucket has where Kafka knows that it had
+	// more. It is for one start.
+	TrustBucket bool
 	Version     string           // of the writer, as segments state it
 	Now         func() time.Time // default time.Now
 	Rand        io.Reader        // salts, ids and jitter; default crypto/rand
@@ -126,9 +136,12 @@ type Events struct {
 	Retrying  func(l archive.Line, key string, attempt int, err error)
 	Comparing func(l archive.Line, ordinal int64) // a segment that this process did not write is compared with Kafka
 	Anchored  func(Anchor)
-	Stopped   func(l archive.Line, err error) // an alarm; other partitions go on
-	SecondLog func(tenant string, l archive.Line)
-	Warn      func(what string, err error)
+	// CopyFailed hears of an anchor that is in the bucket and not where it is also to
+	// be kept.
+	CopyFailed func(l archive.Line, what string, err error)
+	Stopped    func(l archive.Line, err error) // an alarm; other partitions go on
+	SecondLog  func(tenant string, l archive.Line)
+	Warn       func(what string, err error)
 }
 
 // An Anchor is one anchor that is durable.
@@ -235,8 +248,9 @@ func Run(ctx context.Context, s Settings, ev Events) error { return New(s, ev).R
 // Run archives until ctx is done, and then stops cleanly: what was read becomes
 // durable within ShutdownTimeout or is left to the next owner. It returns nil
 // after a clean stop, an error matching [ErrPartitionStopped] after one in
-// whose run a partition had stopped and was not given away since, and any other
-// error where it could not start. It must be called once.
+// whose run a partition had stopped and was not given away since, one matching
+// [ErrWentBack] where it stopped by itself for that, and any other error where it
+// could not start. It must be called once.
 func (in *Ingest) Run(ctx context.Context) error {
 	s := in.settings
 	if len(s.Topics) == 0 && s.TopicPattern == "" && len(s.Assign) == 0 {

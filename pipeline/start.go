@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/chain"
 )
 
 // errBeyondLog: the archive has offsets that Kafka has not.
@@ -34,7 +35,11 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 	}
 	c.warnOfOther(vouched, l)
 	v := parseVoucher(vouched, c.Root.ArchiveID, l)
-	r, err := c.resume(ctx, l, v)
+	known, err := c.copies.newest(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	r, v, err := c.resumeOrForgo(ctx, l, v, known)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +60,11 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 	if err := b.check(st.NextOffset); err != nil {
 		return nil, err
 	}
+	if n := r.newest; n != nil && !isKnown(known, n) {
+		c.copies.send(l, n.Number, n.body) // whoever wrote it may have died before it was
+	}
 	p := newPartition(c.life, c.shared, c, st, w)
-	p.trusted = v.writer()
+	p.trusted, p.forgone = v.writer(), r.forgone
 	p.endAtStart = b.end
 	if b.start > st.NextOffset {
 		p.mail.push(mail{lostTo: b.start})
@@ -135,14 +143,33 @@ type resumed struct {
 	window *window
 	ahead  []*anchorNote // anchors behind the state, to be compared with what follows
 	newest *anchorNote   // nil where the line has none
+	// forgone are anchors that Kafka has and the bucket not, for good.
+	forgone []chain.Hash
+}
+
+// resumeOrForgo is resume. Where the bucket went back in time and is trusted all
+// the same, it resumes without the voucher, and forgoes the anchors that Kafka
+// knows.
+func (c *consumer) resumeOrForgo(ctx context.Context, l archive.Line, v *voucher, known []*copied) (*resumed, *voucher, error) {
+	r, err := c.resume(ctx, l, v, known, v.forgone())
+	if !c.TrustBucket || !errors.Is(err, ErrWentBack) {
+		return r, v, err
+	}
+	c.warn(fmt.Sprintf("%s/%d: going on from what the bucket has, as trust-bucket says", l.Topic, l.Partition), err)
+	var forgone []chain.Hash
+	for _, k := range known {
+		forgone = append(forgone, k.sum)
+	}
+	r, err = c.resume(ctx, l, nil, known, forgone)
+	return r, nil, err
 }
 
 // resume reads from the bucket where a line stood behind the newest anchor that
 // is believed, or behind the segment of a voucher (nil: at its beginning), and
 // tries again until the answer is one about the line, not about the store.
-func (c *consumer) resume(ctx context.Context, l archive.Line, v *voucher) (r *resumed, err error) {
+func (c *consumer) resume(ctx context.Context, l archive.Line, v *voucher, known []*copied, forgone []chain.Hash) (r *resumed, err error) {
 	for attempt := 1; ; attempt++ {
-		err := c.inTurn(ctx, func() (err error) { r, err = c.resumeOnce(ctx, l, v); return err })
+		err := c.inTurn(ctx, func() (err error) { r, err = c.resumeOnce(ctx, l, v, known, forgone); return err })
 		if err == nil || isVerdict(err) && attempt > 1 {
 			return r, err
 		}
@@ -154,12 +181,19 @@ func (c *consumer) resume(ctx context.Context, l archive.Line, v *voucher) (r *r
 }
 
 // resumeOnce reads a line's state and its window.
-func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher) (*resumed, error) {
+func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher, known []*copied, forgone []chain.Hash) (*resumed, error) {
 	if err := archive.CheckCatalog(ctx, c.Archive, l); err != nil {
 		return nil, err
 	}
-	t, err := c.readTrail(ctx, l, -1)
+	hint := int64(-1)
+	if len(known) > 0 {
+		hint = known[0].number
+	}
+	t, err := c.readTrail(ctx, l, hint)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.checkCopies(ctx, t, known, forgone); err != nil {
 		return nil, err
 	}
 	good, err := c.trusted(ctx, t)
@@ -167,7 +201,7 @@ func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher) (
 		return nil, err
 	}
 	base, ahead := t.split(good, v)
-	r := &resumed{ahead: ahead}
+	r := &resumed{ahead: ahead, forgone: forgone}
 	if n := len(t.notes); n > 0 {
 		r.newest = t.notes[n-1]
 	}
@@ -193,7 +227,7 @@ func (c *consumer) followTo(ctx context.Context, r *resumed, v *voucher) error {
 	for r.state.Ordinal <= v.Ordinal {
 		o, err := archive.GetNext(ctx, c.Archive, r.state)
 		if errors.Is(err, archive.ErrNotFound) {
-			return c.errWentBack(v)
+			return v.missing()
 		}
 		if err != nil {
 			return err
@@ -201,12 +235,6 @@ func (c *consumer) followTo(ctx context.Context, r *resumed, v *voucher) error {
 		c.take(r.state, r.window, o)
 	}
 	return v.check(r.state)
-}
-
-// errWentBack says that the bucket ends before the segment of a voucher.
-func (c *consumer) errWentBack(v *voucher) error {
-	return fmt.Errorf("segment %d: %w: this group wrote or compared it, and the bucket ends before it. "+
-		"restore the bucket; or, to archive anew what Kafka still has from there on, delete the offsets of group %s", v.Ordinal, errWentBack, c.voucherGroup())
 }
 
 // resumeUnanchored reads a line's state without its anchors.
@@ -220,7 +248,7 @@ func (c *consumer) resumeUnanchored(ctx context.Context, l archive.Line, v *vouc
 		known = v.Ordinal + 1
 	}
 	if known > n {
-		return c.errWentBack(v)
+		return v.missing()
 	}
 	limit := c.windowLimit()
 	r, err := archive.Resume(ctx, c.Archive, c.newState(l), known, int64(limit))
@@ -257,7 +285,7 @@ func (c *consumer) compareAnchors(ctx context.Context, r *resumed) error {
 // its store finds damaged is: to wait for it would hold up the partitions that
 // start at the same time.
 func isVerdict(err error) bool {
-	return errors.Is(err, archive.ErrBreaks) || errors.Is(err, archive.ErrCompacted) || errors.Is(err, archive.ErrDamaged) || errors.Is(err, errWentBack) ||
+	return errors.Is(err, archive.ErrBreaks) || errors.Is(err, archive.ErrCompacted) || errors.Is(err, archive.ErrDamaged) || errors.Is(err, ErrWentBack) ||
 		errors.Is(err, archive.ErrOtherAnchor) || errors.Is(err, errStrangers)
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -247,4 +248,39 @@ func (c *consumer) recent(ctx context.Context, t *trail, rows int64) ([]archive.
 			return found, err
 		}
 	}
+}
+
+// checkCopies requires that the bucket holds the newest good anchor that Kafka
+// has, or one of them, but for those that are forgone.
+func (sh *shared) checkCopies(ctx context.Context, t *trail, known []*copied, forgone []chain.Hash) (lost error) {
+	for _, k := range known {
+		if slices.Contains(forgone, k.sum) {
+			continue
+		}
+		n := t.at(k.number)
+		if n == nil && len(t.notes) > 0 && k.number < t.notes[0].Number {
+			var err error
+			if n, err = sh.readAnchor(ctx, t.line, k.number); err != nil && !errors.Is(err, archive.ErrOtherAnchor) {
+				return err
+			}
+		}
+		if n != nil && n.sum == k.sum {
+			return nil
+		}
+		lost = fmt.Errorf("anchor %d: %w: Kafka has it, signed, and the bucket has another one or none. %s", k.number, ErrWentBack, wayOut)
+	}
+	return lost
+}
+
+// at returns the anchor of a number, nil where the trail has none.
+func (t *trail) at(number int64) *anchorNote {
+	if len(t.notes) == 0 || number < t.notes[0].Number || number > t.notes[len(t.notes)-1].Number {
+		return nil
+	}
+	return t.notes[number-t.notes[0].Number]
+}
+
+// isKnown reports whether Kafka has an anchor, or a newer one.
+func isKnown(known []*copied, n *anchorNote) bool {
+	return slices.ContainsFunc(known, func(k *copied) bool { return k.number > n.Number || k.sum == n.sum })
 }

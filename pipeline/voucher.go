@@ -14,10 +14,6 @@ import (
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
-// errWentBack: the bucket does not hold a segment that the group has vouched
-// for.
-var errWentBack = errors.New("the bucket went back in time")
-
 // A voucher names a segment of a line that a process of the group wrote, or
 // compared with Kafka. It lies in Kafka, out of reach of whoever can only write
 // to the bucket: as the metadata of an offset that is committed for a group
@@ -30,6 +26,9 @@ type voucher struct {
 	Ordinal   int64          `json:"ordinal"`
 	SHA256    chain.Hash     `json:"sha256"` // of the whole object
 	Writer    archive.Writer `json:"writer"` // of who vouches
+	// Forgone are anchors that Kafka has and the bucket lost, and that somebody
+	// decided to go on without.
+	Forgone []chain.Hash `json:"forgone,omitempty"`
 }
 
 // writer returns the writer of the voucher; nil has none.
@@ -38,6 +37,14 @@ func (v *voucher) writer() archive.Writer {
 		return archive.Writer{}
 	}
 	return v.Writer
+}
+
+// forgone returns the anchors that are gone for good; nil has none.
+func (v *voucher) forgone() []chain.Hash {
+	if v == nil {
+		return nil
+	}
+	return v.Forgone
 }
 
 // text returns the voucher as the metadata of an offset commit.
@@ -77,10 +84,24 @@ func (c *consumer) warnOfOther(metadata string, l archive.Line) {
 // check returns nil if a state is the one behind the segment of the voucher.
 func (v *voucher) check(st *archive.State) error {
 	if st.PreviousSHA256 == nil || *st.PreviousSHA256 != v.SHA256 {
-		return fmt.Errorf("segment %d: %w: it is another one than this group wrote or compared", v.Ordinal, errWentBack)
+		return v.replaced()
 	}
 	return nil
 }
+
+// replaced says that the bucket has another segment than that of the voucher.
+func (v *voucher) replaced() error {
+	return fmt.Errorf("segment %d: %w: it is another one than this group wrote or compared. %s", v.Ordinal, ErrWentBack, wayOut)
+}
+
+// missing says that the bucket ends before the segment of the voucher.
+func (v *voucher) missing() error {
+	return fmt.Errorf("segment %d: %w: this group wrote or compared it, and the bucket ends before it. %s", v.Ordinal, ErrWentBack, wayOut)
+}
+
+// wayOut says what to do about a bucket that went back in time.
+const wayOut = "Restore the bucket; or start once with trust-bucket, to go on from what it has: what it lost is archived anew as far as Kafka has it, " +
+	"and who holds an anchor of what it lost can prove that the archive was forked"
 
 // checkListed returns nil if the segment of the voucher is the one that anchors
 // list, or they list none of its ordinal.
@@ -88,7 +109,7 @@ func (v *voucher) checkListed(t *trail) error {
 	for _, n := range t.notes {
 		for i := range n.Segments {
 			if s := &n.Segments[i]; s.Ordinal == v.Ordinal && s.SHA256 != v.SHA256 {
-				return fmt.Errorf("segment %d: %w: it is another one than this group wrote or compared", v.Ordinal, errWentBack)
+				return v.replaced()
 			}
 		}
 	}
@@ -107,7 +128,7 @@ func (c *consumer) vouch(ctx context.Context, parts map[place]*running, due map[
 	}
 	offsets := kadm.Offsets{}
 	for at, d := range due {
-		v := voucher{ArchiveID: c.Root.ArchiveID, TopicID: parts[at].line.TopicID, Ordinal: d.ordinal, SHA256: d.sum, Writer: c.writer}
+		v := voucher{ArchiveID: c.Root.ArchiveID, TopicID: parts[at].line.TopicID, Ordinal: d.ordinal, SHA256: d.sum, Writer: c.writer, Forgone: parts[at].forgone}
 		offsets.Add(kadm.Offset{Topic: at.topic, Partition: at.number, At: d.offset, LeaderEpoch: d.epoch, Metadata: v.text()})
 	}
 	resp, err := c.admin.CommitOffsets(ctx, c.voucherGroup(), offsets)

@@ -102,6 +102,8 @@ type run struct {
 	adopted  int
 	compared []int64 // ordinals
 	warned   []string
+
+	notCopied []string
 }
 
 // ingest starts a process with settings that mutate may change.
@@ -143,6 +145,9 @@ func (r *run) events() pipeline.Events {
 			})
 		},
 		Comparing: func(_ archive.Line, ordinal int64) { lock(func() { r.compared = append(r.compared, ordinal) }) },
+		CopyFailed: func(_ archive.Line, what string, err error) {
+			lock(func() { r.notCopied = append(r.notCopied, fmt.Sprint(what, ": ", err)) })
+		},
 		Warn: func(what string, err error) {
 			lock(func() { r.warned = append(r.warned, fmt.Sprint(what, ": ", err)) })
 		},
@@ -202,7 +207,7 @@ type ledger struct {
 func (w *world) check(partition int32) *ledger {
 	w.t.Helper()
 	ctx := context.Background()
-	report, err := proof.Verify(ctx, w.memory, proof.Options{})
+	report, err := proof.Verify(ctx, w.memory, proof.Options{Unsigned: true})
 	if err != nil {
 		w.t.Fatalf("verify: %v", err)
 	}

@@ -15,6 +15,7 @@ const (
 	zap       = "go.uber.org/zap"
 	prom      = "github.com/prometheus/client_golang"
 	oauth2    = "golang.org/x/oauth2"
+	note      = "golang.org/x/mod/sumdb/note"
 )
 
 // kafka is franz-go without kfake, the embedded broker.
@@ -104,7 +105,7 @@ var Rooms = []Room{
 	{
 		Folder: "pipeline", Never: talking,
 		Imports:     []string{"audit", "chain", "parquet", "archive", "redact"},
-		Drivers:     slices.Concat(kafka, []string{ulid, sync}),
+		Drivers:     slices.Concat(kafka, []string{ulid, sync, note}),
 		TestDrivers: []string{kfake, parquetGo}, // whose decoders must not go from bubble to bubble
 		TestImports: []string{"proof", "archive/archivetest", "internal/workload"},
 	},
@@ -140,7 +141,7 @@ var Rooms = []Room{
 	},
 	{
 		Folder:      "cmd/ingest",
-		Imports:     slices.Concat(product, []string{"config"}),
+		Imports:     slices.Concat(product, []string{"awskms", "config"}),
 		Drivers:     slices.Concat(kafka, []string{zap, pflag, prom, oauth2, aws, smithy}), // AWS's credentials, for Kafka
 		TestDrivers: []string{kfake},
 	},

@@ -50,7 +50,8 @@ var variants = []variant{
 		{"pipeline/partition.go", "\tp.give(f.batch.dropBefore(at) + p.open.dropBefore(at))\n", ""},
 		{"pipeline/partition.go", "\tif at >= 0 && f.batch.items[0].from != at {\n", "\tif at < 0 {\n"},
 	}},
-	{"rebuilds no dedupe window after a restart", []patch{{
-		"pipeline/start.go", "\tw, err := c.readWindow(ctx, l, r.Recent, limit)\n", "\tw, err := newWindow(), error(nil)\n",
-	}}},
+	{"rebuilds no dedupe window after a restart", []patch{
+		{"pipeline/start.go", "\tinto.window, err = c.readWindow(ctx, l, r.Recent, limit)\n", "\tinto.window = newWindow()\n"},
+		{"pipeline/trail.go", "\tw, err := c.readWindow(ctx, t.line, recent, limit)\n", "\tw, _ := newWindow(), recent\n"},
+	}},
 }

@@ -1,0 +1,330 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// The largest copy of an anchor, in bytes, compressed.
+const maxCopy = 64 << 20
+
+// How long one copy may take.
+const copyTimeout = 30 * time.Second
+
+// copies are the anchors that Kafka keeps, out of reach of whoever can only
+// write to the bucket: in a topic that is compacted, under the line, the newest
+// anchor of each. It is written after the bucket.
+type copies struct {
+	c     *consumer
+	queue chan struct{}              // a token while there is something to send
+	turn  chan struct{}              // holds a token while the topic is read, or what is known is
+	mute  bool                       // the topic cannot be read, or there is none; guarded by turn
+	read  map[int32]int64            // how far; guarded by turn
+	known map[archive.Line][]*copied // the newest good ones: several where they have one number; guarded by turn
+
+	mu     sync.Mutex
+	unsent map[archive.Line]*unsentOne // the newest of each line
+	fewer  chan struct{}               // closed and replaced whenever one is sent
+}
+
+// A copied is a validly signed anchor that Kafka has.
+type copied struct {
+	number int64
+	sum    chain.Hash // of the text
+}
+
+// An unsentOne is an anchor that Kafka does not have yet.
+type unsentOne struct {
+	number int64
+	body   []byte
+}
+
+func newCopies(c *consumer) *copies {
+	return &copies{
+		c: c, queue: make(chan struct{}, 1), turn: make(chan struct{}, 1), read: map[int32]int64{}, known: map[archive.Line][]*copied{},
+		unsent: map[archive.Line]*unsentOne{}, fewer: make(chan struct{}),
+	}
+}
+
+// newest returns the newest good anchors of a line that Kafka has: none, one, or
+// several of one number. It first reads what has come to the topic since.
+func (k *copies) newest(ctx context.Context, l archive.Line) ([]*copied, error) {
+	if k.c.AnchorTopic == "" {
+		return nil, nil
+	}
+	select {
+	case k.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-k.turn }()
+	for attempt := 1; !k.mute; attempt++ {
+		err := k.catchUp(ctx)
+		switch {
+		case err == nil:
+			return slices.Clone(k.known[l]), nil
+		case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.InvalidTopicException):
+			k.mute = true
+			k.c.warn("read "+k.c.AnchorTopic+": a bucket that went back in time is not noticed by it", err)
+			continue
+		case errors.Is(err, errGone):
+			k.read = map[int32]int64{} // it was compacted, or cut, meanwhile
+		case ctx.Err() == nil:
+			k.c.warn("read "+k.c.AnchorTopic, err)
+		}
+		if err := k.c.backOff(ctx, attempt); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// catchUp reads the topic from where it was read last, and makes it where there
+// is none.
+func (k *copies) catchUp(ctx context.Context) error {
+	topics, err := k.c.admin.ListTopics(ctx, k.c.AnchorTopic)
+	if err != nil {
+		return err
+	}
+	t := topics[k.c.AnchorTopic]
+	if errors.Is(t.Err, kerr.UnknownTopicOrPartition) {
+		return k.create(ctx)
+	}
+	if t.Err != nil {
+		return t.Err
+	}
+	for {
+		keys, strange := len(k.c.ring.Keys()), 0
+		for number := range t.Partitions {
+			n, err := k.readPartition(ctx, t.ID, number)
+			if err != nil {
+				return err
+			}
+			strange += n
+		}
+		if strange > 0 {
+			if err := k.c.learnKeys(ctx); err != nil {
+				return err
+			}
+		}
+		if strange == 0 || len(k.c.ring.Keys()) == keys {
+			k.tellStrange(strange)
+			return nil
+		}
+		k.read = map[int32]int64{} // what nobody signed may be signed by a key that was introduced since
+	}
+}
+
+// tellStrange tells of copies that count for nothing.
+func (k *copies) tellStrange(n int) {
+	if n > 0 && !k.c.ring.Empty() {
+		k.c.warn(fmt.Sprintf("%d anchors in %s are ignored", n, k.c.AnchorTopic), errors.New("no good key has signed them"))
+	}
+}
+
+// create makes the topic. Where that is not allowed, somebody has to.
+func (k *copies) create(ctx context.Context) error {
+	_, err := k.c.admin.CreateTopic(ctx, 1, -1, map[string]*string{
+		"cleanup.policy": kadm.StringPtr("compact"), "max.message.bytes": kadm.StringPtr(fmt.Sprint(maxCopy)),
+	}, k.c.AnchorTopic)
+	switch {
+	case err == nil, errors.Is(err, kerr.TopicAlreadyExists):
+		return nil
+	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed), errors.Is(err, kerr.PolicyViolation):
+		k.mute = true
+		k.c.warn(fmt.Sprintf("make the topic %s (cleanup.policy=compact, max.message.bytes=%d): make it, and start again", k.c.AnchorTopic, maxCopy), err)
+		return nil
+	}
+	return err
+}
+
+// readPartition reads one partition of the topic to its end, and returns how many
+// of its anchors no good key has signed.
+func (k *copies) readPartition(ctx context.Context, id kadm.TopicID, number int32) (strange int, err error) {
+	b, err := k.c.tryBounds(ctx, k.c.AnchorTopic, number)
+	if err != nil {
+		return 0, err
+	}
+	from := max(b.start, k.read[number])
+	at := archive.Line{Topic: k.c.AnchorTopic, TopicID: encodeTopicID(id), Partition: number}
+	err = k.c.reread(ctx, at, from, b.end, func(r *kgo.Record) error {
+		if !k.see(r.Value) {
+			strange++
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	k.read[number] = b.end
+	return strange, nil
+}
+
+// see takes in one record of the topic. It reports false where it is an anchor of
+// this archive, or nothing that can be read, and no good key has signed it.
+func (k *copies) see(value []byte) bool {
+	if value == nil {
+		return true
+	}
+	n, err := sign.Parse(value)
+	if err != nil {
+		return false
+	}
+	a, err := archive.DecodeAnchor(n.Text)
+	if err != nil {
+		return false
+	}
+	if a.ArchiveID != k.c.Root.ArchiveID {
+		return true // of another archive, which may keep its copies here too
+	}
+	note := &anchorNote{Anchor: a, note: n, sum: archive.TextHash(n.Text)}
+	if k.c.ring.Check(n, sign.Anchor, a.Time.Time).State != sign.Good {
+		return false
+	}
+	k.c.introduce(a.Keys)
+	k.learn(note)
+	return true
+}
+
+// learn keeps the newest by number, not by offset: an old one that somebody sends
+// again is not the newest.
+func (k *copies) learn(n *anchorNote) {
+	l := n.Line()
+	known := k.known[l]
+	switch {
+	case len(known) == 0 || known[0].number < n.Number:
+		k.known[l] = []*copied{{n.Number, n.sum}}
+	case known[0].number == n.Number && !slices.ContainsFunc(known, func(c *copied) bool { return c.sum == n.sum }):
+		k.known[l] = append(known, &copied{n.Number, n.sum})
+	}
+}
+
+// send lets Kafka have an anchor that the bucket has. It does not wait. Of a line
+// only the newest is sent.
+func (k *copies) send(l archive.Line, number int64, body []byte) {
+	if k.c.AnchorTopic == "" {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if old := k.unsent[l]; old != nil && old.number > number {
+		return
+	}
+	k.unsent[l] = &unsentOne{number, body}
+	select {
+	case k.queue <- struct{}{}:
+	default:
+	}
+}
+
+// waiting returns what is to be sent, and what is closed when it has become less.
+func (k *copies) waiting() (map[archive.Line]*unsentOne, <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.unsent), k.fewer
+}
+
+// sent notes that an anchor need not be sent any more.
+func (k *copies) sent(l archive.Line, one *unsentOne) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.unsent[l] == one {
+		delete(k.unsent, l)
+	}
+	close(k.fewer)
+	k.fewer = make(chan struct{})
+}
+
+// run sends copies until ctx is done. A Kafka that does not take them holds up
+// nothing.
+func (k *copies) run(ctx context.Context) {
+	if k.c.AnchorTopic == "" {
+		return
+	}
+	opts := slices.Concat([]kgo.Opt{
+		kgo.WithContext(ctx), kgo.ProducerBatchMaxBytes(maxCopy), kgo.DisableIdempotentWrite(), kgo.RecordDeliveryTimeout(copyTimeout), kgo.ProducerLinger(0),
+	}, k.c.Client)
+	client, err := kgo.NewClient(opts...)
+	if err != nil {
+		k.c.warn("copy anchors to Kafka", err)
+		return
+	}
+	defer client.Close()
+	for {
+		select {
+		case <-k.queue:
+		case <-ctx.Done():
+			return
+		}
+		for attempt := 1; !k.sendAll(ctx, client); attempt++ {
+			if k.c.backOff(ctx, attempt) != nil {
+				return
+			}
+		}
+	}
+}
+
+// sendAll sends what waits, and reports whether nothing of it is to be tried
+// again.
+func (k *copies) sendAll(ctx context.Context, client *kgo.Client) bool {
+	all := true
+	waiting, _ := k.waiting()
+	for l, one := range waiting {
+		r := &kgo.Record{Topic: k.c.AnchorTopic, Key: fmt.Appendf(nil, "%s/%s/%d", l.Topic, l.TopicID, l.Partition), Value: one.body}
+		err := client.ProduceSync(ctx, r).FirstErr()
+		if ctx.Err() != nil {
+			return false
+		}
+		if err != nil {
+			k.c.copyFailed(l, fmt.Sprintf("copy anchor %d of %s/%d to %s", one.number, l.Topic, l.Partition, k.c.AnchorTopic), err)
+		}
+		if err == nil || isRefused(err) {
+			k.sent(l, one)
+			continue
+		}
+		all = false
+	}
+	return all
+}
+
+// isRefused reports whether to send a copy again changes nothing.
+func isRefused(err error) bool {
+	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.RecordListTooLarge) ||
+		errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.InvalidTopicException)
+}
+
+// copyFailed tells of a copy of an anchor that is not where it should be.
+func (sh *shared) copyFailed(l archive.Line, what string, err error) {
+	if f := sh.events.CopyFailed; f != nil {
+		f(l, what, err)
+	}
+}
+
+// flush waits until everything is sent, or ctx is done.
+func (k *copies) flush(ctx context.Context) {
+	for {
+		waiting, fewer := k.waiting()
+		if len(waiting) == 0 {
+			return
+		}
+		select {
+		case <-fewer:
+		case <-ctx.Done():
+			k.c.warn("copy anchors to "+k.c.AnchorTopic+" before the end; the next start sends them", ctx.Err())
+			return
+		}
+	}
+}
