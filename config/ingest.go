@@ -35,6 +35,7 @@ type Ingest struct {
 	Batch           Batch
 	ShutdownTimeout time.Duration
 
+	Chain Chain
 	Kafka Kafka
 	S3    s3sink.Options // over which the parameters of Bucket go
 	HTTP  HTTP
@@ -86,6 +87,7 @@ func (s *Ingest) Sections() []Section {
 		{"What is read", s.source()},
 		{"Where it is kept", append(s.bucket(), storeSettings(&s.S3)...)},
 		{"What becomes of a record", s.decoding()},
+		{"Keyed logs", s.Chain.settings()},
 		{"Batches and memory", s.batching()},
 		{"Connection to Kafka", slices.Concat(s.Kafka.settings(), s.Kafka.SASL.settings())},
 		{"Health and metrics", s.HTTP.settings()},

@@ -57,14 +57,16 @@ func (p *partition) hasherOf(tenant string, h archive.Head) (*chain.Hasher, erro
 	if errors.Is(err, chain.ErrNoKey) {
 		return nil, fmt.Errorf("a log of %s/%d: %w: %w; the file in chain.key-dir would be …/%s", l.Topic, l.Partition, err, errKeyless, keyFolder(l))
 	}
-	if err != nil || h.Scheme != chain.SchemeHMACv1 || h.Tree.Size == 0 || p.shared.isProved(l, p.proved) {
+	if err != nil || h.Scheme != chain.SchemeHMACv1 || h.Tree.Size == 0 || p.proved[tenant] {
 		return hasher, err
 	}
-	if err := p.tryKey(tenant, h); err != nil {
-		return nil, err
+	if byMaster := p.shared.master.Load() && !p.shared.LogKeys.Has(l); !byMaster {
+		if err := p.tryKey(tenant, h); err != nil {
+			return nil, err
+		}
+		p.shared.prove(l)
 	}
 	p.proved[tenant] = true
-	p.shared.prove(l)
 	return hasher, nil
 }
 
@@ -75,13 +77,8 @@ func keyFolder(l chain.Log) string {
 	return chain.LogKeyFile(l)
 }
 
-// isProved reports whether the key of a log was seen to be the right one: its
-// own, or the master key that gives it.
-func (sh *shared) isProved(l chain.Log, own map[string]bool) bool {
-	return own[l.Tenant] || sh.master.Load() && !sh.LogKeys.Has(l)
-}
-
-// prove notes that the key of a log is the right one.
+// prove notes that the key of a log is the right one: if it is made of the master
+// key, that is the right one for all.
 func (sh *shared) prove(l chain.Log) {
 	if len(sh.MasterKey) > 0 && !sh.master.Load() && !sh.LogKeys.Has(l) {
 		sh.master.Store(true)

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 	"github.com/ledgerlake/ledgerlake/s3sink"
@@ -47,6 +48,8 @@ type process struct {
 	metrics  *metrics
 	kafka    []kgo.Opt // how to connect
 	bucket   *s3sink.Bucket
+	master   []byte     // of keyed logs
+	logKeys  chain.Keys // of those with keys of their own
 }
 
 // newProcess finds what is wrong with the settings without reaching anything.
@@ -62,6 +65,9 @@ func newProcess(ctx context.Context, s *config.Ingest, origins config.Origins, s
 		return nil, err
 	}
 	p.kafka = append(p.kafka, kgo.WithHooks(clientHooks{p.metrics}))
+	if p.master, p.logKeys, err = s.Chain.Keys(origins); err != nil {
+		return nil, err
+	}
 	s.S3.OnRequest = p.metrics.requested
 	p.bucket, err = openBucket(ctx, s)
 	return p, err
@@ -134,6 +140,9 @@ func (p *process) pipelineSettings() pipeline.Settings {
 		KeyIsTenant:     s.KeyIsTenant,
 		RetainPrompts:   s.RetainPrompts,
 		PromptPaths:     s.PromptPaths,
+		KeyedTopics:     s.Chain.KeyedTopics,
+		MasterKey:       p.master,
+		LogKeys:         p.logKeys,
 		ShutdownTimeout: s.ShutdownTimeout * 3 / 4, // the rest is for leaving Kafka
 		Version:         version,
 	}

@@ -36,7 +36,7 @@ Flags:
         Keys that these vouch for, by an anchor or by a key note, are found in the archive.
   --allow-unsigned
         Ask for consistency alone (T0): that nothing is signed by a known key is then not less than was asked for.
-  --tenant NAME
+{logKeys}  --tenant NAME
         Check the rows of this tenant only. Objects are still hashed, and offsets still counted.
   --json
         Print the report as one JSON object.
@@ -55,5 +55,5 @@ Flags:
 
 // help is the text of --help.
 func help() string {
-	return strings.Replace(helpText, "{commands}", strings.TrimRight(commandList(), "\n"), 1) + storeHelp()
+	return strings.NewReplacer("{commands}", strings.TrimRight(commandList(), "\n"), "{logKeys}", logKeysHelp).Replace(helpText) + storeHelp()
 }

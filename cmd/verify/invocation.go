@@ -23,6 +23,7 @@ type invocation struct {
 	progress bool
 	memory   int64 // bytes
 	keys     sign.Ring
+	logKeys  logKeys
 	unsigned bool
 	profile  string
 	flags    *flags
@@ -54,6 +55,7 @@ func (in *invocation) define() {
 	f := in.flags
 	f.Func("key", "", func(v string) error { return addKey(&in.keys, v) })
 	f.BoolVar(&in.unsigned, "allow-unsigned", false, "")
+	in.logKeys.define(f)
 	f.StringVar(&in.tenant, "tenant", "", "")
 	f.BoolVar(&in.json, "json", false, "")
 	f.BoolVar(&in.progress, "progress", false, "")
@@ -73,6 +75,10 @@ func (in *invocation) setMemory(text string) error {
 
 // verify runs the verification.
 func (in *invocation) verify(ctx context.Context, stderr io.Writer) (*proof.Report, error) {
+	logKeys, err := in.logKeys.keys()
+	if err != nil {
+		return nil, err
+	}
 	src, closeSource, err := in.flags.open(ctx, in.target)
 	if err != nil {
 		return nil, err
@@ -85,7 +91,7 @@ func (in *invocation) verify(ctx context.Context, stderr io.Writer) (*proof.Repo
 	defer stop()
 	p := newProgress(stderr, in.progress)
 	defer p.end()
-	return proof.Verify(ctx, src, proof.Options{Keys: &in.keys, Unsigned: in.unsigned, Tenant: in.tenant, Memory: in.memory, Progress: p.update})
+	return proof.Verify(ctx, src, proof.Options{Keys: &in.keys, Unsigned: in.unsigned, LogKeys: logKeys, Tenant: in.tenant, Memory: in.memory, Progress: p.update})
 }
 
 // startProfile writes a CPU profile to a file until stop is called.

@@ -117,7 +117,7 @@ var Rooms = []Room{
 	},
 	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
-		Imports: []string{"archive", "s3sink", "pipeline"}, // whose settings it fills
+		Imports: []string{"archive", "chain", "s3sink", "pipeline"}, // whose settings it fills
 		Drivers: []string{"github.com/knadh/koanf", pflag, "go.yaml.in/yaml/v3"},
 	},
 	{
