@@ -4,14 +4,13 @@ Numbers are sections of docs/format.md. The first fault of a line ends the check
 cannot be judged. Rows are decoded by pyarrow, after the object was hashed; all else is recomputed here.
 """
 
-import base64
 import pathlib
 import re
 from decimal import Decimal
 from types import SimpleNamespace
 
 from core import (
-    ANCHOR, bytes_of, count, COUNTS, digest, escape, exactly, Fault, genesis, grow, Key, KEYED, live_commits,
+    ANCHOR, bytes_of, checkpoint_text, count, COUNTS, digest, escape, exactly, Fault, genesis, grow, key_note, KEYED, live_commits,
     load, log_text, moment, note_document, null, parse_note, PLAIN, read, row_hash,
     segment_document, sha, text, tree_root, verdict, VOIDED, want,
 )
@@ -150,7 +149,7 @@ class Line:
         try:
             meta = segment_document(footer(body)[2])
             s.previous, s.voids = meta.previousSha256, meta.voided
-        except (Fault, KeyError, TypeError) as fault:
+        except (Fault, KeyError, TypeError, AttributeError) as fault:
             s.wrong = str(fault)
         return s
 
@@ -227,10 +226,9 @@ class Line:
     def check_checkpoint(self, a, c):
         want(c.tenant in self.logs, f"a checkpoint of {c.tenant}, which has no rows")
         log = self.logs[c.tenant]
-        origin = f"ledgerlake/{a.archiveId}/{escape(c.tenant)}/{escape(a.topic)}/{a.topicId}/{a.partition}"
+        named = SimpleNamespace(tenant=c.tenant, topic=a.topic, topicId=a.topicId, partition=a.partition)
         body, state = self.archive.ring.judge(c.note.encode(), "anchor", a.time)
-        root = base64.b64encode(tree_root(log.frontier)).decode()
-        want(body == f"{origin}\n{log.size}\n{root}\n", f"the checkpoint of {c.tenant} is not that of its tree")
+        want(body == checkpoint_text(a.archiveId, named, log.size, tree_root(log.frontier)), f"the checkpoint of {c.tenant} is not that of its tree")
         self.archive.weigh(state, f"{self.name}: the checkpoint of {c.tenant} in anchor {a.number}")
 
 
@@ -368,7 +366,7 @@ class Segment:
 
 class Archive:
     """folder is the archive as files; ring holds the keys that were given, none of which is needed where unsigned is true;
-    key_of_log(log, tenant, metadata of a segment) returns the key of a keyed log, or None."""
+    key_of_log(text of a log, log) returns the key of a keyed log, or None."""
 
     def __init__(self, folder, ring, unsigned=False, key_of_log=lambda *_: None):
         self.folder, self.ring, self.allow_unsigned, self.key_of_log = pathlib.Path(folder), ring, unsigned, key_of_log
@@ -458,21 +456,14 @@ class Archive:
         body, state, doc = self.judge(path)
         if state != "good":
             return False
-        if path in self.key_notes:
-            self.ring.grant(doc.vkey, ("anchor", "catalog"), doc.notAfter)
-            return True
-        for role in ("anchor", "catalog", "control"):
-            for vkey in getattr(doc.keys, role):
-                self.ring.grant(vkey, (role,))
+        self.ring.take(doc)
         return True
 
     def judge(self, path):
         if path in self.key_notes:
             raw = path.read_bytes()
-            body, _ = parse_note(raw)
-            doc = read(note_document(body, "ledgerlake key v1"), archiveId=text, vkey=text, notAfter=moment)
+            doc = key_note(parse_note(raw)[0])
             want(path.stem == sha(doc.vkey.encode()).hex() and doc.archiveId == self.id, "a key note of another key or archive")
-            Key(doc.vkey)
             return *self.ring.judge(raw, "anchor"), doc
         doc, body = self.anchor(path)
         return *self.ring.judge(path.read_bytes(), "anchor", doc.time), doc
@@ -501,7 +492,8 @@ class Archive:
             line.check()
 
     def log_key(self, log, tenant, meta):
-        key = self.key_of_log(log.named, tenant, meta) if log.scheme == KEYED else None
+        named = SimpleNamespace(tenant=tenant, topic=meta.topic, topicId=meta.topicId, partition=meta.partition)
+        key = self.key_of_log(log.named, named) if log.scheme == KEYED else None
         if log.scheme == KEYED and not key:
             self.unkeyed.add((tenant, meta.topic, meta.partition))
         return key

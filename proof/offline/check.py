@@ -16,8 +16,13 @@ import argparse
 import pathlib
 import re
 import sys
+import zipfile
+import zlib
 
-from core import Fault, Ring, escape, log_key, strict_base64, want
+sys.dont_write_bytecode = True  # a pack in a folder stays as it is
+
+from core import Fault, Ring, escape, log_key, strict_base64, verdict, want  # noqa: E402
+from proofs import Proof  # noqa: E402
 
 
 def check_archive(args):
@@ -28,15 +33,48 @@ def check_archive(args):
     return archive.report()
 
 
+def check_bundle(args):
+    return check_proof(args, lambda proof: proof.check_bundle(pathlib.Path(args.target).read_bytes()))
+
+
+def check_pack(args):
+    return check_proof(args, lambda proof: proof.check_pack(pack_files(pathlib.Path(args.target))))
+
+
+def pack_files(path):
+    """{name: bytes} of a zip or a folder."""
+    if path.is_dir():
+        return {p.relative_to(path).as_posix(): p.read_bytes() for p in path.rglob("*") if p.is_file()}
+    try:
+        with zipfile.ZipFile(path) as pack:
+            names = pack.namelist()
+            want(len(set(names)) == len(names), "a file stands twice in the zip")
+            return {name: pack.read(name) for name in names}
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error) as error:
+        raise Fault(f"not a zip that can be read: {error}") from None
+
+
+def check_proof(args, check):
+    proof, faults = Proof(Ring(args.key), keys_of_logs(args)), []
+    try:
+        check(proof)
+    except Fault as fault:
+        faults.append(str(fault))
+    except (KeyError, IndexError, TypeError, AttributeError, UnicodeError) as error:
+        faults.append(f"malformed: {error!r}")
+    less = [] if args.allow_unsigned else proof.less
+    return verdict(faults, less, proof.looks, proof.notes, f"{proof.rows} rows are shown")
+
+
 def keys_of_logs(args):
     """What gives the key of a keyed log: its file in a folder, or what a master key makes."""
     master = read_key(pathlib.Path(args.master_key)) if args.master_key else None
 
-    def key(log, tenant, segment):
-        file = f"{escape(segment.topic)}/{escape(segment.topicId)}/{segment.partition:05}/{escape(tenant)}"
+    def key(named, log):
+        file = f"{escape(log.topic)}/{escape(log.topicId)}/{log.partition:05}/{escape(log.tenant)}"
         if args.log_key_dir and (pathlib.Path(args.log_key_dir) / file).exists():
             return read_key(pathlib.Path(args.log_key_dir) / file)
-        return log_key(master, log) if master else None
+        return log_key(master, named) if master else None
 
     return key
 
@@ -55,7 +93,7 @@ def read_key(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["archive"])
+    parser.add_argument("what", choices=["archive", "bundle", "pack"])
     parser.add_argument("target")
     parser.add_argument("--key", action="append", default=[], metavar="VKEY", help="a verifier key that you got elsewhere than from the archive; may stand several times")
     parser.add_argument("--allow-unsigned", action="store_true", help="ask for no more than that the archive is consistent in itself")
@@ -63,7 +101,7 @@ def main():
     parser.add_argument("--log-key-dir", metavar="FOLDER", help="a folder with a key per log, TOPIC/TOPICID/PARTITION/TENANT")
     args = parser.parse_args()
     try:
-        return {"archive": check_archive}[args.what](args)
+        return {"archive": check_archive, "bundle": check_bundle, "pack": check_pack}[args.what](args)
     except (OSError, Fault) as error:  # a Fault here is one of the arguments
         print(f"check.py: {error}", file=sys.stderr)
         return 2

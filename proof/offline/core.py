@@ -115,10 +115,10 @@ def tree_root(frontier):
     return sha() if root is None else root
 
 
-def root_by_path(index, size, leaf, path):
-    """The root of a tree of size leaves in which leaf stands at index, by its inclusion path (RFC 9162, 2.1.3.2)."""
+def root_by_path(size, index, row_hash, path):
+    """The root of a tree of size rows in which row_hash stands at index, by its inclusion path (RFC 9162, 2.1.3.2)."""
     want(0 <= index < size, f"there is no row {index} in a tree of {size}")
-    node, last = index, size - 1
+    leaf, node, last = sha(b"\x00", row_hash), index, size - 1
     for sibling in path:
         want(last > 0, "the inclusion path is too long")
         if node & 1 or node == last:
@@ -372,6 +372,18 @@ def note_document(body, title):
     return load(lines[1].encode())
 
 
+def key_note(body):
+    doc = read(note_document(body, "ledgerlake key v1"), archiveId=text, vkey=text, notAfter=moment)
+    Key(doc.vkey)
+    return doc
+
+
+def checkpoint_text(archive_id, log, size, root):
+    """The text of a C2SP tlog-checkpoint of a log."""
+    origin = f"ledgerlake/{archive_id}/{escape(log.tenant)}/{escape(log.topic)}/{log.topicId}/{log.partition}"
+    return f"{origin}\n{size}\n{base64.b64encode(root).decode()}\n"
+
+
 class Key:
     """A verifier key, and for which roles and until when (None: for ever) it is good."""
 
@@ -388,7 +400,7 @@ class Key:
         self.table = multiples((P - at[0], at[1], 1, P - at[3]))
 
     def good_for(self, role, time):
-        return any(role in roles and (until is None or time is None or time <= until) for roles, until in self.grants)
+        return any(role in roles and (until is None or time is not None and time <= until) for roles, until in self.grants)
 
 
 class Ring:
@@ -405,6 +417,15 @@ class Ring:
         new = (tuple(roles), until) not in key.grants
         key.grants.add((tuple(roles), until))
         return new
+
+    def take(self, doc):
+        """Takes in the keys of a key note or an anchor that a good key signed."""
+        if hasattr(doc, "vkey"):
+            self.grant(doc.vkey, ("anchor", "catalog"), doc.notAfter)
+            return
+        for role in ("anchor", "catalog", "control"):
+            for vkey in getattr(doc.keys, role):
+                self.grant(vkey, (role,))
 
     def judge(self, raw, role, time=None):
         """(text, "good", "unknown" or "unsigned"). A signature by a good key that does not verify is a fault."""

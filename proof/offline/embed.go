@@ -12,5 +12,10 @@ import "embed"
 
 // Programs are all files of both programs, at its root.
 //
-//go:embed check.py core.py layout.py archive.py check.sql
+//go:embed check.py core.py layout.py archive.py proofs.py check.sql
 var Programs embed.FS
+
+// PackChecker names the files of Programs that "check.py bundle FILE" and
+// "check.py pack ZIP|FOLDER" take: no others, and no library. An evidence pack
+// carries them.
+var PackChecker = []string{"check.py", "core.py", "proofs.py"}

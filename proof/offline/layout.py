@@ -22,18 +22,27 @@ SEALED = {*SLOTS, *HASHES, "user_id", "residual", "redaction"}  # no statistics,
 class Thrift:
     """Reads Thrift's compact protocol: a struct becomes {field id: value}."""
 
-    def __init__(self, raw, at):
-        self.raw, self.at = raw, at
+    def __init__(self, raw, at, end):
+        self.raw, self.at, self.end = raw, at, end
 
     def take(self, size):
-        want(0 <= size <= len(self.raw) - self.at, "Parquet: a structure is cut")
+        want(0 <= size <= self.end - self.at, "Parquet: a structure is cut")
         self.at += size
         return self.raw[self.at - size:self.at]
 
+    def byte(self):
+        if self.at >= self.end:
+            raise Fault("Parquet: a structure is cut")
+        self.at += 1
+        return self.raw[self.at - 1]
+
     def varint(self):
-        n = shift = 0
+        n = self.byte()
+        if n < 128:
+            return n
+        n, shift = n & 127, 7
         while True:
-            byte = self.take(1)[0]
+            byte = self.byte()
             n |= (byte & 127) << shift
             if byte < 128:
                 return n
@@ -54,15 +63,15 @@ class Thrift:
         if kind == 8:
             return self.take(self.varint())
         if kind in (9, 10):
-            head = self.take(1)[0]
+            head = self.byte()
             size = self.varint() if head >> 4 == 15 else head >> 4
-            return [self.take(1)[0] == 1 if head & 15 in (1, 2) else self.value(head & 15) for _ in range(size)]
+            return [self.byte() == 1 if head & 15 in (1, 2) else self.value(head & 15) for _ in range(size)]
         want(kind == 12, "Parquet: an unknown type in a structure")
         return self.struct()
 
     def struct(self):
         fields, last = {}, 0
-        while head := self.take(1)[0]:
+        while head := self.byte():
             last = last + (head >> 4) if head >> 4 else self.zigzag()
             want(last not in fields, "Parquet: a field stands twice")
             fields[last] = self.value(head & 15)
@@ -74,7 +83,7 @@ def footer(body):
     want(len(body) >= 12 and body[:4] == body[-4:] == b"PAR1", "Parquet: no magic at start and end")
     start = len(body) - 8 - int.from_bytes(body[-8:-4], "little")
     want(start >= 4, "Parquet: the footer is longer than the object")
-    thrift = Thrift(body[:-8], start)
+    thrift = Thrift(body, start, len(body) - 8)
     try:
         meta = thrift.struct()
     except RecursionError:
@@ -156,7 +165,7 @@ def check_chunk(body, group, rows, chunk, bounds):
             want(places == [p[:3] for p in pages], f"Parquet: offset index of {name}")
     if c.get(14):
         want(name not in SEALED - {"user_id"} and name not in INTS | INT32S | TIMES, f"Parquet: bloom filter of {name}")
-        thrift = Thrift(body, c[14])
+        thrift = Thrift(body, c[14], len(body))
         size = thrift.struct()[1]
         thrift.take(size)
         parts.append((c[14], thrift.at - c[14]))
@@ -165,7 +174,7 @@ def check_chunk(body, group, rows, chunk, bounds):
 
 def whole(body, at, size):
     want(0 <= at and 0 <= size <= len(body) - at, "Parquet: an index outside of the object")
-    thrift = Thrift(body[:at + size], at)
+    thrift = Thrift(body, at, at + size)
     index = thrift.struct()
     want(thrift.at == at + size, "Parquet: bytes behind an index")
     return index
@@ -176,7 +185,7 @@ def check_pages(body, at, end, name, sealed):
     pages, row, first = [], 0, True
     want(4 <= at <= end <= len(body), "Parquet: a chunk outside of the object")
     while at < end:
-        thrift = Thrift(body[:end], at)
+        thrift = Thrift(body, at, end)
         head = thrift.struct()
         thrift.take(head[3])
         dictionary, page = head[1] == 2, head.get(5, head.get(7, {}))
