@@ -43,6 +43,7 @@ type consumer struct {
 	admin    *kadm.Client
 	inflater *inflater
 	copies   *copies
+	mirror   *mirror
 	life     context.Context // of partitions: it ends after a clean stop, not with it
 	end      context.CancelFunc
 	hangUp   context.CancelFunc // ends all that the client waits for
@@ -116,8 +117,8 @@ func newConsumer(s Settings, ev Events) (*consumer, error) {
 		inflater: inflater,
 		starts:   map[place]*starting{}, held: map[place]bool{}, commits: make(chan struct{}, 1), turns: make(chan struct{}, startParallel),
 	}
-	c.copies = newCopies(c)
-	c.copy = c.copies.send
+	c.copies, c.mirror = newCopies(c), newMirror(c, s.AnchorCopy)
+	c.copy = c.copyAnchor
 	c.life, c.end = context.WithCancel(context.Background())
 	c.halted, c.halt = context.WithCancelCause(context.Background())
 	var wire context.Context
@@ -219,7 +220,12 @@ func (c *consumer) run(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(c.halted, cancel)()
 	var copying sync.WaitGroup
-	copying.Go(func() { c.copies.run(c.life) })
+	if c.AnchorTopic != "" {
+		copying.Go(func() { c.copies.run(c.life) })
+	}
+	if c.AnchorCopy != nil {
+		copying.Go(func() { c.mirror.run(c.life) })
+	}
 	defer copying.Wait()
 	defer c.end()
 	var aside sync.WaitGroup
@@ -524,7 +530,9 @@ func (c *consumer) shutdown() {
 	defer cancel()
 	c.client.AllowRebalance()
 	finishAll(ctx, c.all(), true)
-	c.copies.flush(ctx)
+	if !c.copies.flush(ctx) || !c.mirror.flush(ctx) {
+		c.warn("copy the last anchors; the next start does", ctx.Err())
+	}
 	// What is durable is said in any case.
 	last, done := context.WithTimeout(c.life, max(time.Second, c.ShutdownTimeout/8))
 	defer done()
@@ -533,6 +541,16 @@ func (c *consumer) shutdown() {
 		if err := c.client.Flush(last); err != nil {
 			c.warn("flush "+c.DLQTopic, err)
 		}
+	}
+}
+
+// copyAnchor lets an anchor that is in the bucket be also where the settings say.
+func (c *consumer) copyAnchor(l archive.Line, number int64, body []byte) {
+	if c.AnchorTopic != "" {
+		c.copies.send(l, number, body)
+	}
+	if c.AnchorCopy != nil {
+		c.mirror.send(l, number, body)
 	}
 }
 

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -28,16 +26,12 @@ const copyTimeout = 30 * time.Second
 // write to the bucket: in a topic that is compacted, under the line, the newest
 // anchor of each. It is written after the bucket.
 type copies struct {
+	outbox
 	c     *consumer
-	queue chan struct{}              // a token while there is something to send
 	turn  chan struct{}              // holds a token while the topic is read, or what is known is
 	mute  bool                       // the topic cannot be read, or there is none; guarded by turn
 	read  map[int32]int64            // how far; guarded by turn
 	known map[archive.Line][]*copied // the newest good ones: several where they have one number; guarded by turn
-
-	mu     sync.Mutex
-	unsent map[archive.Line]*unsentOne // the newest of each line
-	fewer  chan struct{}               // closed and replaced whenever one is sent
 }
 
 // A copied is a validly signed anchor that Kafka has.
@@ -46,17 +40,8 @@ type copied struct {
 	sum    chain.Hash // of the text
 }
 
-// An unsentOne is an anchor that Kafka does not have yet.
-type unsentOne struct {
-	number int64
-	body   []byte
-}
-
 func newCopies(c *consumer) *copies {
-	return &copies{
-		c: c, queue: make(chan struct{}, 1), turn: make(chan struct{}, 1), read: map[int32]int64{}, known: map[archive.Line][]*copied{},
-		unsent: map[archive.Line]*unsentOne{}, fewer: make(chan struct{}),
-	}
+	return &copies{outbox: newOutbox(), c: c, turn: make(chan struct{}, 1), read: map[int32]int64{}, known: map[archive.Line][]*copied{}}
 }
 
 // newest returns the newest good anchors of a line that Kafka has: none, one, or
@@ -212,48 +197,9 @@ func (k *copies) learn(n *anchorNote) {
 	}
 }
 
-// send lets Kafka have an anchor that the bucket has. It does not wait. Of a line
-// only the newest is sent.
-func (k *copies) send(l archive.Line, number int64, body []byte) {
-	if k.c.AnchorTopic == "" {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if old := k.unsent[l]; old != nil && old.number > number {
-		return
-	}
-	k.unsent[l] = &unsentOne{number, body}
-	select {
-	case k.queue <- struct{}{}:
-	default:
-	}
-}
-
-// waiting returns what is to be sent, and what is closed when it has become less.
-func (k *copies) waiting() (map[archive.Line]*unsentOne, <-chan struct{}) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return maps.Clone(k.unsent), k.fewer
-}
-
-// sent notes that an anchor need not be sent any more.
-func (k *copies) sent(l archive.Line, one *unsentOne) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.unsent[l] == one {
-		delete(k.unsent, l)
-	}
-	close(k.fewer)
-	k.fewer = make(chan struct{})
-}
-
 // run sends copies until ctx is done. A Kafka that does not take them holds up
 // nothing.
 func (k *copies) run(ctx context.Context) {
-	if k.c.AnchorTopic == "" {
-		return
-	}
 	opts := slices.Concat([]kgo.Opt{
 		kgo.WithContext(ctx), kgo.ProducerBatchMaxBytes(maxCopy), kgo.DisableIdempotentWrite(), kgo.RecordDeliveryTimeout(copyTimeout), kgo.ProducerLinger(0),
 	}, k.c.Client)
@@ -263,18 +209,7 @@ func (k *copies) run(ctx context.Context) {
 		return
 	}
 	defer client.Close()
-	for {
-		select {
-		case <-k.queue:
-		case <-ctx.Done():
-			return
-		}
-		for attempt := 1; !k.sendAll(ctx, client); attempt++ {
-			if k.c.backOff(ctx, attempt) != nil {
-				return
-			}
-		}
-	}
+	k.drain(ctx, k.c.backOff, func() bool { return k.sendAll(ctx, client) })
 }
 
 // sendAll sends what waits, and reports whether nothing of it is to be tried
@@ -310,21 +245,5 @@ func isRefused(err error) bool {
 func (sh *shared) copyFailed(l archive.Line, what string, err error) {
 	if f := sh.events.CopyFailed; f != nil {
 		f(l, what, err)
-	}
-}
-
-// flush waits until everything is sent, or ctx is done.
-func (k *copies) flush(ctx context.Context) {
-	for {
-		waiting, fewer := k.waiting()
-		if len(waiting) == 0 {
-			return
-		}
-		select {
-		case <-fewer:
-		case <-ctx.Done():
-			k.c.warn("copy anchors to "+k.c.AnchorTopic+" before the end; the next start sends them", ctx.Err())
-			return
-		}
 	}
 }

@@ -280,6 +280,32 @@ func TestKeysRotate(t *testing.T) {
 	})
 }
 
+// A key that a note in the bucket certifies, by a key that is known, is as good as
+// that one, for the bucket and for Kafka.
+func TestACertifiedKey(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		long, short, next := newKey(t, "long"), newKey(t, "short"), newKey(t, "next")
+		by := func(key *sign.Signer) func(*pipeline.Settings) {
+			return func(s *pipeline.Settings) {
+				signedBy(t, key)(s)
+				s.Keys = ringOf(t, long)
+			}
+		}
+		w.archivedWith(func(*pipeline.Settings) {})
+		w.certify(long, short)
+		w.certify(long, next)
+		w.produce(0, calls("s", 0, 3)...)
+		w.tether().ingest(2, by(short)).waitAndStop(3)
+		w.produce(0, calls("s", 3, 3)...)
+		r := w.tether().ingest(3, by(next))
+		r.waitAndStop(6)
+		if len(r.warned) > 0 {
+			t.Errorf("warned of %q", r.warned)
+		}
+		w.wantProved(long)
+	})
+}
+
 // An archive that began without keys is signed from the first start with one on,
 // after its anchors were compared with the segments.
 func TestAnArchiveThatBeganWithoutKeys(t *testing.T) {

@@ -99,6 +99,8 @@ type Settings struct {
 	// AnchorTopic is where Kafka keeps the newest anchor of each line, by which a
 	// bucket that went back in time is noticed; "" is nowhere.
 	AnchorTopic string
+	// AnchorCopy is a second bucket for anchors; nil is none.
+	AnchorCopy archive.Bucket
 	// TrustBucket goes on from what the bucket has where Kafka knows that it had
 	// more. It is for one start.
 	TrustBucket bool

@@ -60,9 +60,7 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 	if err := b.check(st.NextOffset); err != nil {
 		return nil, err
 	}
-	if n := r.newest; n != nil && !isKnown(known, n) {
-		c.copies.send(l, n.Number, n.body) // whoever wrote it may have died before it was
-	}
+	c.copyAgain(l, r.newest, known)
 	p := newPartition(c.life, c.shared, c, st, w)
 	p.trusted, p.forgone = v.writer(), r.forgone
 	p.endAtStart = b.end
@@ -74,6 +72,20 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 		f(l, st.NextOffset, st.Ordinal)
 	}
 	return p, nil
+}
+
+// copyAgain copies the newest anchor of a line: whoever wrote it may have died
+// before it was.
+func (c *consumer) copyAgain(l archive.Line, n *anchorNote, known []*copied) {
+	if n == nil {
+		return
+	}
+	if c.AnchorTopic != "" && !isKnown(known, n) {
+		c.copies.send(l, n.Number, n.body)
+	}
+	if c.AnchorCopy != nil {
+		c.mirror.send(l, n.Number, n.body)
+	}
 }
 
 // catchUp takes into st and w the segments of the line from st on, as far as
