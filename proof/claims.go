@@ -3,6 +3,7 @@ package proof
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 )
@@ -49,7 +50,32 @@ func (v *verifier) proved(r *Report) []string {
 		}
 	}
 	all.addIf(signed > 0, "%s up to the newest anchor that a known key signed, with all anchors before it: signed by %s", Count(signed, "line"), some(keyNames(by)))
+	var passed, before int64
+	for _, l := range r.Lines {
+		passed += l.Passed.Rows
+		if l.Saved != nil {
+			before += l.Saved.Rows
+		}
+	}
+	all.addIf(passed > 0, "of %s before what was asked for: the hash of their segments, as anchors state it, and that heads and counts follow each other; they were not decoded", Count(passed, "row"))
+	all.addIf(before > 0, "%s by the verification of %s, whose state was given: of these nothing but the listing was looked at now", Count(before, "row"), savedTime(v.o.Saved))
+	n := int64(0)
+	for _, l := range r.Lines {
+		for i := range l.Logs {
+			if l.Logs[i].Independent > 0 {
+				n++
+			}
+		}
+	}
+	all.addIf(n > 0, "%s: compared with heads from an independent place", Count(n, "log"))
 	return all
+}
+
+func savedTime(s *Saved) string {
+	if s == nil {
+		return "none"
+	}
+	return s.Time.UTC().Format(time.RFC3339)
 }
 
 func (v *verifier) notProved(r *Report) []string {
@@ -57,6 +83,14 @@ func (v *verifier) notProved(r *Report) []string {
 	if r.Totals.Segments == 0 {
 		return []string{}
 	}
+	other := int64(0)
+	for _, l := range r.Lines {
+		for i := range l.Logs {
+			other += l.Logs[i].CheckedFrom
+		}
+	}
+	all.addIf(other > 0, "what is in %s before those that were asked for: they were hashed, not decoded", Count(other, "row"))
+	all.addIf(r.Topic != "" || r.Partition != nil, "anything of other lines: %s was not read", Count(r.linesLeft, "line"))
 	all.addIf(!r.reaches(TierT1), "that nobody made all of it anew: whoever owns the bucket can, unless anchors are signed by a key that you know")
 	all.addIf(r.reaches(TierT1) && !r.reaches(TierT2), "that nothing is missing behind the newest anchors that are there, or that no other history was signed with the same key: that takes a head from an independent place")
 	all.addIf(!r.reaches(TierT2), "that a whole line, and with it a tenant, is there")

@@ -13,27 +13,28 @@ type FaultKind string
 
 // The kinds of faults, from the outside of an object to the inside of a row.
 const (
-	FaultRoot       FaultKind = "root"       // ledgerlake.json is missing or malformed
-	FaultMissing    FaultKind = "missing"    // a segment or an anchor that must be there is not
-	FaultHash       FaultKind = "hash"       // the object's bytes are not those that another document states
-	FaultMisplaced  FaultKind = "misplaced"  // the object says that it belongs elsewhere
-	FaultUnreadable FaultKind = "unreadable" // the object cannot be read as what it should be
-	FaultLayout     FaultKind = "layout"     // the Parquet file has holes, statistics or columns that the format forbids
-	FaultMetadata   FaultKind = "metadata"   // metadata disagrees with itself or with the rows
-	FaultCoverage   FaultKind = "coverage"   // an offset is not accounted for exactly once
-	FaultLink       FaultKind = "link"       // a row or segment does not continue its log
-	FaultTree       FaultKind = "tree"       // the tree's size or frontier is not that of the rows
-	FaultContent    FaultKind = "content"    // what a row holds is not what was committed to
-	FaultRowHash    FaultKind = "row-hash"   // row_hash is not that of the row
-	FaultState      FaultKind = "state"      // a row is in a state that it cannot be in
-	FaultColumn     FaultKind = "column"     // a column disagrees with its log, its kind or its slot
-	FaultReject     FaultKind = "reject"     // a rejected row does not describe its record
-	FaultGap        FaultKind = "gap"        // lost offsets and gap rows do not match
-	FaultDuplicate  FaultKind = "duplicate"  // a duplicate repeats no row
-	FaultTime       FaultKind = "time"       // archived_at goes back, or lies far behind its anchor
-	FaultReset      FaultKind = "reset"      // an epoch does not begin as the format says
-	FaultSignature  FaultKind = "signature"  // a note was not signed by the key that its signature names, or by no good key
-	FaultAnchor     FaultKind = "anchor"     // an anchor disagrees with what was recomputed
+	FaultRoot        FaultKind = "root"        // ledgerlake.json is missing or malformed
+	FaultMissing     FaultKind = "missing"     // a segment or an anchor that must be there is not
+	FaultHash        FaultKind = "hash"        // the object's bytes are not those that another document states
+	FaultMisplaced   FaultKind = "misplaced"   // the object says that it belongs elsewhere
+	FaultUnreadable  FaultKind = "unreadable"  // the object cannot be read as what it should be
+	FaultLayout      FaultKind = "layout"      // the Parquet file has holes, statistics or columns that the format forbids
+	FaultMetadata    FaultKind = "metadata"    // metadata disagrees with itself or with the rows
+	FaultCoverage    FaultKind = "coverage"    // an offset is not accounted for exactly once
+	FaultLink        FaultKind = "link"        // a row or segment does not continue its log
+	FaultTree        FaultKind = "tree"        // the tree's size or frontier is not that of the rows
+	FaultContent     FaultKind = "content"     // what a row holds is not what was committed to
+	FaultRowHash     FaultKind = "row-hash"    // row_hash is not that of the row
+	FaultState       FaultKind = "state"       // a row is in a state that it cannot be in
+	FaultColumn      FaultKind = "column"      // a column disagrees with its log, its kind or its slot
+	FaultReject      FaultKind = "reject"      // a rejected row does not describe its record
+	FaultGap         FaultKind = "gap"         // lost offsets and gap rows do not match
+	FaultDuplicate   FaultKind = "duplicate"   // a duplicate repeats no row
+	FaultTime        FaultKind = "time"        // archived_at goes back, or lies far behind its anchor
+	FaultReset       FaultKind = "reset"       // an epoch does not begin as the format says
+	FaultSignature   FaultKind = "signature"   // a note was not signed by the key that its signature names, or by no good key
+	FaultIndependent FaultKind = "independent" // the archive is not what a head from an independent place says
+	FaultAnchor      FaultKind = "anchor"      // an anchor disagrees with what was recomputed
 )
 
 // A Fault is one thing that does not hold, and where: the first row that it

@@ -12,17 +12,18 @@ import (
 
 // A step is what happens at one ordinal of a line, in order.
 type step struct {
-	o      *object         // the segment, without its body; nil where there is none
-	digest future[*digest] // nil where the segment is not decoded
-	first  int64           // the first ordinal that is missing before o or, without o, before the end
-	faults []Fault         // of the object as a whole
-	voided bool            // a chain reset declared it void: only hashed
-	reset  []archive.Voided
-	cover  *anchor                // the anchor that covers the segment, nil if none does
-	entry  *archive.AnchorSegment // what it says of the segment
-	before []*anchor              // anchors that cover nothing from here on
-	after  []*anchor              // anchors that end with this segment
-	held   func(*step, bool)      // settles what the next object has to say, nil if nothing
+	o       *object         // the segment, without its body; nil where there is none
+	digest  future[*digest] // nil where the segment is not decoded
+	first   int64           // the first ordinal that is missing before o or, without o, before the end
+	faults  []Fault         // of the object as a whole
+	voided  bool            // a chain reset declared it void: only hashed
+	shallow bool            // only hashed, as an anchor states: its rows were not asked for
+	reset   []archive.Voided
+	cover   *anchor                // the anchor that covers the segment, nil if none does
+	entry   *archive.AnchorSegment // what it says of the segment
+	before  []*anchor              // anchors that cover nothing from here on
+	after   []*anchor              // anchors that end with this segment
+	held    func(*step, bool)      // settles what the next object has to say, nil if nothing
 }
 
 // A gate reads the segments of one line in order and decides which of them may
@@ -37,8 +38,10 @@ type gate struct {
 	wg     *sync.WaitGroup
 	window *window
 	pull   func() (*anchor, error, bool)
-	cur    *anchor // the oldest one that is not passed
-	held   *step   // waits for what is found of the segment after it
+	cur    *anchor    // the oldest one that is not passed
+	held   *step      // waits for what is found of the segment after it
+	from   *SavedLine // where an earlier verification ended; nil from the beginning
+	below  bool       // no segment reached the seq yet from which rows were asked for
 }
 
 // A listedSegment is a segment as the listing shows it.
@@ -56,7 +59,7 @@ func (g *gate) run(ctx context.Context) error {
 		return err
 	}
 	var before *object
-	var expected int64
+	expected := g.from.next()
 	for o, err := range g.objects(ctx) {
 		if err != nil {
 			return err
@@ -64,7 +67,9 @@ func (g *gate) run(ctx context.Context) error {
 		if err := g.decide(ctx, before, o, expected); err != nil {
 			return err
 		}
-		if before != nil {
+		if before == nil {
+			g.follows(o)
+		} else {
 			expected = before.ordinal + 1
 		}
 		before = o
@@ -78,7 +83,7 @@ func (g *gate) run(ctx context.Context) error {
 // objects reads the segments, several at once.
 func (g *gate) objects(ctx context.Context) iter.Seq2[*object, error] {
 	list := func(yield func(listedSegment, error) bool) {
-		for o, err := range g.v.src.List(ctx, g.l.prefix("log"), "") {
+		for o, err := range g.v.src.List(ctx, g.l.prefix("log"), g.from.afterSegment(g.l)) {
 			name, ok := archive.ParseSegmentKey(o.Key)
 			if err == nil && !ok {
 				continue // a stray, named by the survey
@@ -104,7 +109,7 @@ func (g *gate) anchors(ctx context.Context) iter.Seq2[*anchor, error] {
 		if g.l.lastAnchor < 0 {
 			return
 		}
-		for o, err := range g.v.src.List(ctx, g.l.prefix("anchor"), "") {
+		for o, err := range g.v.src.List(ctx, g.l.prefix("anchor"), g.from.afterAnchor(g.l)) {
 			_, number, ok := parseNoteKey(o.Key)
 			if err == nil && (!ok || number > g.l.lastAnchor) {
 				continue
@@ -155,6 +160,9 @@ func (g *gate) decide(ctx context.Context, o, next *object, expected int64) erro
 	}
 	if good && !st.voided {
 		st.reset = g.newlyVoided(o.meta)
+		st.shallow = g.passes(st)
+	}
+	if good && !st.voided && !st.shallow {
 		g.decode(ctx, st)
 	} else {
 		g.letGo(o)
@@ -208,6 +216,23 @@ func (g *gate) judge(st *step, next *object) bool {
 		return false
 	}
 	return true
+}
+
+// passes reports whether the rows of a segment were not asked for. Its hash is
+// that of an anchor then, or it is read whole.
+func (g *gate) passes(st *step) bool {
+	o := &g.v.o
+	if o.FromSeq > 0 && g.below {
+		for i := range st.o.meta.Logs {
+			if l := &st.o.meta.Logs[i]; l.Tenant == o.Tenant && l.Size > o.FromSeq {
+				g.below = false
+			}
+		}
+	}
+	if st.entry == nil || st.entry.SHA256 != st.o.sum {
+		return false
+	}
+	return o.FromSeq > 0 && g.below || !o.Since.IsZero() && st.cover.Time.Add(anchorDelay).Before(o.Since)
 }
 
 // vouched compares the hash of a segment with what the next one and the anchor

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ func newKeyring(memory int64) *keyring {
 
 // collectKeys reads all notes of the archive for the keys in them, again and
 // again until there are no more.
-func (v *verifier) collectKeys(ctx context.Context) error {
+func (v *verifier) collectKeys(ctx context.Context, s *survey) error {
 	if v.o.Keys.Empty() {
 		return nil
 	}
@@ -39,8 +40,15 @@ func (v *verifier) collectKeys(ctx context.Context) error {
 	for _, k := range v.keys.Keys() {
 		c.roles[k.VKey] = k.Roles
 	}
-	for _, prefix := range []string{"key/", "anchor/", "catalog/"} {
-		if err := c.list(ctx, prefix); err != nil {
+	anchors := []scope{{prefix: "anchor/"}}
+	if v.useSavedKeys() {
+		anchors = nil
+		for _, l := range s.lines {
+			anchors = append(anchors, scope{l.prefix("anchor"), v.savedOf(l).afterAnchor(l)})
+		}
+	}
+	for _, at := range slices.Concat([]scope{{prefix: "key/"}, {prefix: "catalog/"}}, anchors) {
+		if err := c.list(ctx, at); err != nil {
 			return err
 		}
 	}
@@ -53,6 +61,32 @@ func (v *verifier) collectKeys(ctx context.Context) error {
 	return nil
 }
 
+// useSavedKeys takes the keys that a saved state knows, and reports whether they
+// are those that all anchors before it introduce: they are as long as what was
+// given then is given now.
+func (v *verifier) useSavedKeys() bool {
+	s := v.o.Saved
+	if s == nil || len(s.Given) == 0 {
+		return false
+	}
+	given := v.o.Keys.Keys()
+	for _, vkey := range s.Given {
+		if !slices.ContainsFunc(given, func(k sign.KeyInfo) bool { return k.VKey == vkey }) {
+			return false
+		}
+	}
+	for _, k := range s.Keys {
+		if v.keys.Add(k.VKey, k.Roles, k.Source) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// A scope is a part of a listing: the keys that begin with prefix and sort after
+// after.
+type scope struct{ prefix, after string }
+
 // A collector collects keys.
 type collector struct {
 	v     *verifier
@@ -61,10 +95,10 @@ type collector struct {
 }
 
 // list reads the notes below a prefix.
-func (c *collector) list(ctx context.Context, prefix string) error {
+func (c *collector) list(ctx context.Context, at scope) error {
 	w := newWindow(16<<20, 2, 32)
 	notes := func(yield func(archive.Object, error) bool) {
-		for o, err := range c.v.src.List(ctx, prefix, "") {
+		for o, err := range c.v.src.List(ctx, at.prefix, at.after) {
 			if err == nil && !strings.HasSuffix(o.Key, ".note") {
 				continue
 			}

@@ -37,6 +37,11 @@ type joiner struct {
 	voidedLogs map[string]bool // of the void segments just before
 
 	anchors anchorTrail
+
+	expected *expectations
+	met      *expectedAnchor // the newest one that is here as a place has it
+	sum      chain.Hash      // of the newest segment
+	from     *SavedLine
 }
 
 // A logState is where a log stands.
@@ -47,7 +52,8 @@ type logState struct {
 	breaks int   // of the line, when the log was last known to follow
 	deep   bool
 
-	anchored int64 // size at the newest anchor
+	anchored int64    // size at the newest anchor
+	saved    SavedLog // as it was there
 }
 
 // A lineResult is what was found of a line.
@@ -78,12 +84,13 @@ func (v *verifier) lineOnce(ctx context.Context, l *surveyLine, voided map[int64
 	defer cancel()
 	steps := make(chan *step, 16)
 	var gateErr error
-	g := &gate{v: v, l: l, voided: voided, out: steps, wg: &wg, window: newWindow(v.lineBytes, 3, v.lineObjects)}
+	from := v.savedOf(l)
+	g := &gate{v: v, l: l, voided: voided, out: steps, wg: &wg, window: newWindow(v.lineBytes, 3, v.lineObjects), from: from, below: true}
 	wg.Go(func() {
 		defer close(steps)
 		gateErr = g.run(ctx)
 	})
-	j := newJoiner(v, l)
+	j := newJoiner(v, l, from)
 	for st := range steps {
 		if len(st.reset) > 0 {
 			return nil, st.reset, nil
@@ -98,13 +105,19 @@ func (v *verifier) lineOnce(ctx context.Context, l *surveyLine, voided map[int64
 	return j.finish(), nil, nil
 }
 
-func newJoiner(v *verifier, l *surveyLine) *joiner {
+func newJoiner(v *verifier, l *surveyLine, from *SavedLine) *joiner {
 	j := &joiner{v: v, l: l, ordinal: -1, cause: -1, logs: map[string]*logState{}, faulty: map[string]bool{}, faults: faults{max: v.maxFaults}}
 	j.rep = &LineReport{Line: Line{Partition: l.partition}, Totals: newTotals(), Anchored: -1, Logs: []LogReport{}}
 	j.rep.Topic, j.rep.TopicID = unescape(l.topic), unescape(l.topicID)
 	j.anchors.changed, j.anchors.unsigned = map[string]bool{}, map[string]bool{}
+	if j.expected = v.expected[l.lineKey]; j.expected == nil {
+		j.expected = &expectations{}
+	}
 	if l.catalogs > 0 {
 		j.breaks++ // what lies below the watermark went with compaction
+	}
+	if from != nil {
+		j.goOn(from)
 	}
 	return j
 }
@@ -174,13 +187,20 @@ func (j *joiner) fault(f Fault) {
 // object takes the segment of a step.
 func (j *joiner) object(st *step) error {
 	j.rep.Bytes += st.o.bytes
-	j.ordinal = st.o.ordinal
+	j.ordinal, j.sum = st.o.ordinal, st.o.sum
 	if st.voided {
 		j.void(st)
 		return nil
 	}
 	j.rep.Segments++
 	j.compareEntry(st)
+	if st.shallow {
+		for _, f := range st.faults {
+			j.fault(f)
+		}
+		j.pass(st.o.meta, st.o.key)
+		return nil
+	}
 	if st.digest == nil {
 		j.brk(st.faults...)
 		return nil
@@ -223,17 +243,10 @@ func (j *joiner) void(st *step) {
 // segment takes a segment whose rows were read.
 func (j *joiner) segment(d *digest, key string) {
 	m := d.meta
-	j.rep.Topic, j.rep.TopicID = m.Topic, m.TopicID
-	j.follow(m, key)
-	j.rep.Rows += m.Rows
-	j.rep.Made += m.Made
-	j.rep.Duplicates += int64(len(m.Duplicates))
+	j.tally(m, key)
 	j.rep.Resets += d.resets
 	addAll(j.rep.Kinds, d.kinds)
 	addAll(j.rep.Rejects, d.rejects)
-	for _, g := range m.Gaps {
-		j.rep.Gaps[g.Cause] += g.To - g.From
-	}
 	j.anchors.newest = max(j.anchors.newest, d.newest)
 	j.mixed(d)
 	for i := range d.logs {
@@ -243,6 +256,18 @@ func (j *joiner) segment(d *digest, key string) {
 	}
 	j.duplicates(m, key)
 	j.resets(d, key)
+}
+
+// tally counts what a segment says of its offsets and rows.
+func (j *joiner) tally(m *archive.Segment, key string) {
+	j.rep.Topic, j.rep.TopicID = m.Topic, m.TopicID
+	j.follow(m, key)
+	j.rep.Rows += m.Rows
+	j.rep.Made += m.Made
+	j.rep.Duplicates += int64(len(m.Duplicates))
+	for _, g := range m.Gaps {
+		j.rep.Gaps[g.Cause] += g.To - g.From
+	}
 }
 
 // follow checks that the offsets go on where the segment before ended.
@@ -297,6 +322,12 @@ func (j *joiner) duplicates(m *archive.Segment, key string) {
 
 // resets checks that a chain reset reached each log of the void segments.
 func (j *joiner) resets(d *digest, key string) {
+	if v := d.meta.Voided; j.from != nil && len(v) > 0 && v[0].Ordinal <= j.from.Ordinal {
+		j.fault(Fault{
+			Kind: FaultReset, Key: key, Ordinal: d.meta.Ordinal,
+			Text: fmt.Sprintf("a chain reset declares segment %d void, which anchor %d covers", v[0].Ordinal, j.from.Anchor),
+		})
+	}
 	for i := range d.logs {
 		if d.logs[i].first.reset {
 			delete(j.voidedLogs, d.logs[i].stated.Tenant)
@@ -397,8 +428,11 @@ func touch(f *Fault, t Touched) {
 func (j *joiner) grow(st *logState, l *logDigest, f Fault) {
 	s := l.stated
 	if st.tree.Size == s.FirstSeq && !l.torn {
+		want := j.expected.heads[s.Tenant]
 		for _, h := range l.hashes {
-			st.tree.Append(h)
+			if st.tree.Append(h); len(want) > 0 {
+				j.meet(st, want, h, f)
+			}
 		}
 		if st.tree.Size != s.Size || !slices.Equal(st.tree.Frontier, s.Frontier) {
 			f.Kind, f.Text = FaultTree, "frontier is not that of the log's tree after these rows"
@@ -422,6 +456,7 @@ func (j *joiner) finish() *lineResult {
 	if j.data && j.control != nil {
 		j.fault(*j.control)
 	}
+	j.unmet()
 	j.rep.Proved = j.faults.total == 0 && j.breaks == 0
 	for _, tenant := range slices.Sorted(maps.Keys(j.logs)) {
 		st := j.logs[tenant]
@@ -430,6 +465,7 @@ func (j *joiner) finish() *lineResult {
 		st.Proved = st.Proved && st.breaks == j.breaks && !j.faulty[tenant]
 		j.rep.Logs = append(j.rep.Logs, st.LogReport)
 	}
+	j.rep.logs, j.rep.catalogs = j.logs, j.l.catalogs
 	for i := range j.faults.list {
 		first(&j.faults.list[i])
 	}

@@ -35,7 +35,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
@@ -66,6 +68,25 @@ type Options struct {
 	// checked, which is less than was asked for; under a wrong one every row is a
 	// fault. nil: there are none.
 	LogKeys chain.Keys
+	// Witnesses are those whose cosignatures of checkpoints count.
+	Witnesses []*sign.Witness
+	// Expect are heads that the archive must have, and ExpectFrom are places that
+	// have some.
+	Expect     []Expected
+	ExpectFrom []Place
+	// Saved is where an earlier verification ended, and this one goes on; nil
+	// begins at the beginning. Not with a part of the rows.
+	Saved *Saved
+	// Topic and Partition are those of the lines that are checked; "" and nil are
+	// all. Of other lines nothing is read but anchors, for the keys in them.
+	Topic     string
+	Partition *int32
+	// FromSeq is the first row that is checked in each log of Tenant, and Since
+	// the time from which on rows are checked, by when they were archived. What
+	// an anchor covers before that is hashed and held against it, and not
+	// decoded. A few rows before may be checked too.
+	FromSeq int64
+	Since   time.Time
 	// Tenant is the only tenant whose rows are checked and reported; "" is all.
 	// Objects are hashed and offsets are counted all the same.
 	Tenant string
@@ -94,6 +115,8 @@ type verifier struct {
 	permits     chan struct{} // one for each goroutine that may compute
 	hashers     sync.Pool
 	keys        *keyring
+	expected    map[lineKey]*expectations
+	saved       map[lineKey]*SavedLine
 
 	mu                   sync.Mutex
 	finished, total, row int64
@@ -107,7 +130,20 @@ type verifier struct {
 // also that ledgerlake.json is missing where segments or anchors are there.
 func Verify(ctx context.Context, src archive.Source, o Options) (*Report, error) {
 	v := newVerifier(src, o)
-	s, err := look(ctx, src, v.maxFaults)
+	if o.FromSeq > 0 && o.Tenant == "" {
+		return nil, errors.New("a first seq is one of a tenant's log: say which tenant")
+	}
+	r := &Report{Tenant: o.Tenant, Topic: o.Topic, Partition: o.Partition, FromSeq: o.FromSeq, Lines: []*LineReport{}, Faults: []Fault{}}
+	if !o.Since.IsZero() {
+		r.Since = &o.Since
+	}
+	if err := v.readRoot(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := v.resume(r); err != nil {
+		return nil, err
+	}
+	s, err := look(ctx, src, v.maxFaults, v.saved)
 	if err != nil {
 		return nil, err
 	}
@@ -115,20 +151,21 @@ func Verify(ctx context.Context, src archive.Source, o Options) (*Report, error)
 		return nil, ErrNoArchive
 	}
 	v.total = s.todo()
-	r := &Report{
-		Tier: TierT0, Tenant: o.Tenant, Objects: s.objects, Lines: []*LineReport{}, Faults: []Fault{},
-		Strays: append([]string{}, s.strays.list...), StrayCount: s.strays.total,
-	}
-	if err := v.readRoot(ctx, s, r); err != nil {
-		return nil, err
-	}
-	if err := v.collectKeys(ctx); err != nil {
+	v.missingRoot(s, r)
+	v.lostSince(s, r)
+	r.Objects, r.Strays, r.StrayCount = s.objects, append([]string{}, s.strays.list...), s.strays.total
+	if err := v.collectKeys(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := v.keyNotes(ctx, r); err != nil {
 		return nil, err
 	}
-	results, err := v.lines(ctx, s.lines)
+	if err := v.expect(ctx, s, r); err != nil {
+		return nil, err
+	}
+	asked := v.asked(s)
+	r.linesLeft = int64(len(s.lines) - len(asked))
+	results, err := v.lines(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -159,28 +196,37 @@ func (v *verifier) wants(tenant string) bool { return v.o.Tenant == "" || v.o.Te
 
 // readRoot reads ledgerlake.json. Without it, or where it is damaged, the lines
 // are still checked: each against what its own segments say.
-func (v *verifier) readRoot(ctx context.Context, s *survey, r *Report) error {
-	fault := func(format string, a ...any) {
-		r.fault(Fault{Kind: FaultRoot, Key: archive.RootKey, Ordinal: -1, Text: fmt.Sprintf(format, a...)})
-	}
+func (v *verifier) readRoot(ctx context.Context, r *Report) error {
 	body, err := v.src.Get(ctx, archive.RootKey)
 	switch {
 	case errors.Is(err, archive.ErrNotFound):
-		fault("is missing, and the bucket holds %d objects of an archive", s.objects-s.strays.total)
 		return nil
 	case err != nil:
 		return fmt.Errorf("read %s: %w", archive.RootKey, err)
 	}
 	sum := chain.Hash(sha256.Sum256(body))
 	v.rootSum = &sum
-	v.progress(0)
 	root, err := readRoot(body)
 	if err != nil {
-		fault("%v", err)
+		r.fault(Fault{Kind: FaultRoot, Key: archive.RootKey, Ordinal: -1, Text: err.Error()})
 		return nil
 	}
 	v.root, r.ArchiveID = root, root.ArchiveID
 	return nil
+}
+
+// missingRoot names ledgerlake.json where it is not there and should be.
+func (v *verifier) missingRoot(s *survey, r *Report) {
+	if v.rootSum != nil {
+		v.progress(0)
+	} else {
+		r.fault(Fault{Kind: FaultRoot, Key: archive.RootKey, Ordinal: -1, Text: fmt.Sprintf("is missing, and the bucket holds %d objects of an archive", s.objects-s.strays.total)})
+	}
+}
+
+// asked returns the lines that were asked for.
+func (v *verifier) asked(s *survey) []*surveyLine {
+	return slices.DeleteFunc(slices.Clone(s.lines), func(l *surveyLine) bool { return !v.asks(l) })
 }
 
 // lines verifies all lines, some at a time, and returns what was found in their

@@ -26,9 +26,13 @@ const (
 type Report struct {
 	Tier      string        `json:"tier"`
 	ArchiveID string        `json:"archiveId"`
-	Tenant    string        `json:"tenant,omitempty"` // the only one that was asked for
-	Exit      int           `json:"exit"`             // what [Report.ExitCode] returns
-	Objects   int64         `json:"objects"`          // in the archive, of every kind
+	Tenant    string        `json:"tenant,omitempty"` // the only one that was asked for; so are these:
+	Topic     string        `json:"topic,omitempty"`
+	Partition *int32        `json:"partition,omitempty"`
+	FromSeq   int64         `json:"fromSeq,omitempty"`
+	Since     *time.Time    `json:"since,omitempty"`
+	Exit      int           `json:"exit"`    // what [Report.ExitCode] returns
+	Objects   int64         `json:"objects"` // in the archive, of every kind
 	Totals    Totals        `json:"totals"`
 	Keys      []KeyReport   `json:"keys"` // that are good, given ones and those that they vouch for
 	Lines     []*LineReport `json:"lines"`
@@ -46,7 +50,12 @@ type Report struct {
 	Proved    []string `json:"proved"`    // in plain words
 	NotProved []string `json:"notProved"` // what the tier leaves open
 
-	notes noteCounts // of key notes
+	notes      noteCounts // of key notes
+	partial    bool       // only a part of the rows was asked for
+	root       *chain.Hash
+	given      []string // vkeys
+	linesLeft  int64    // that were not asked for
+	introduced []sign.KeyInfo
 }
 
 func (r *Report) fault(f Fault) {
@@ -111,10 +120,29 @@ type LineReport struct {
 	// the line up to its segment: the anchors before it too, whose hashes it
 	// holds. nil where there is none.
 	Signed *SignedAnchor `json:"signed"`
+	// Independent is the newest anchor that a place that was given has too.
+	Independent *IndependentAnchor `json:"independent,omitempty"`
+	// Saved is where an earlier verification ended, from which this one went on.
+	Saved *SavedPoint `json:"saved,omitempty"`
+	// Passed are segments, and their rows, that were hashed and not decoded: only
+	// later ones were asked for.
+	Passed Passed `json:"passed"`
 
 	signatures int64
 	keyed      int64
 	notes      noteCounts
+	less       []string
+	at         *SavedLine // at the newest anchor
+	catalogs   int64
+	logs       map[string]*logState
+}
+
+// An IndependentAnchor is an anchor that an independent place has as well. All
+// rows that it covers, and all that the anchors before it cover, are the same.
+type IndependentAnchor struct {
+	Number  int64  `json:"number"`
+	Ordinal int64  `json:"ordinal"`
+	Source  string `json:"source"`
 }
 
 // A SignedAnchor is an anchor that a good key signed.
@@ -197,7 +225,15 @@ type LogReport struct {
 	Root        chain.Hash `json:"root"`
 	NotAnchored int64      `json:"notAnchored"` // rows that no anchor covers
 	Signed      int64      `json:"signed"`      // size at the newest anchor that a good key signed
-	Proved      bool       `json:"proved"`      // every row from seq 0 on was checked and follows the one before
+	// Independent is the size up to which the log was compared with an
+	// independent place; 0 if it was not.
+	Independent int64       `json:"independent"`
+	Witnessed   []Witnessed `json:"witnessed,omitempty"` // of each witness the newest cosignature
+	// CheckedFrom is the seq from which on rows were decoded; those before it
+	// were asked for neither by seq nor by time.
+	CheckedFrom int64  `json:"checkedFrom"`
+	Tier        string `json:"tier"`
+	Proved      bool   `json:"proved"` // every row from seq 0 on was checked and follows the one before
 }
 
 // A TenantReport sums up the logs of one tenant.
@@ -263,25 +299,79 @@ func (v *verifier) sum(s *survey, r *Report) {
 		notes.add(l.notes)
 	}
 	r.Keys = keyReports(v.keys.Ring)
+	r.partial, r.root = v.partial(), v.rootSum
+	r.splitKeys(v)
 	r.tiers()
-	r.Less = append(r.less(s), v.unsigned(r, notes)...)
+	r.Less = slices.Concat(r.less(s), v.unsigned(r, notes), r.Less, v.unwitnessed(r))
+	if r.Less == nil {
+		r.Less = []string{}
+	}
 	r.Looks = r.looks()
-	r.Notes = r.remarks(s, notes)
+	r.Notes = append(r.remarks(s, notes), r.Notes...)
 	v.claims(r)
 	r.Exit = r.ExitCode()
+}
+
+// splitKeys parts the keys that were given from those that anchors introduced.
+func (r *Report) splitKeys(v *verifier) {
+	r.given = []string{}
+	given := map[string]bool{}
+	for _, k := range v.o.Keys.Keys() {
+		given[k.VKey] = true
+		r.given = append(r.given, k.VKey)
+	}
+	for _, k := range v.keys.Keys() {
+		if !given[k.VKey] && k.NotAfter.IsZero() {
+			r.introduced = append(r.introduced, k)
+		}
+	}
+}
+
+// tier says what is proved of a log, up to the newest anchor of its line by a
+// good key; of a log that none covers yet, nothing but that it is consistent.
+func (l *LogReport) tier() string {
+	switch {
+	case !l.Proved:
+		return TierNone
+	case l.Signed == 0:
+		return TierT0
+	case l.Independent == 0:
+		return TierT1
+	case len(l.Witnessed) == 0:
+		return TierT2
+	}
+	return TierT3
+}
+
+// tier says what is proved of a line: what holds for each log that an anchor by
+// a good key covers.
+func (l *LineReport) tier() string {
+	switch {
+	case !l.Proved:
+		return TierNone
+	case l.Signed == nil:
+		return TierT0
+	}
+	least := ""
+	for i := range l.Logs {
+		if log := &l.Logs[i]; log.Signed > 0 && (least == "" || log.Tier < least) {
+			least = log.Tier
+		}
+	}
+	if least == "" || least == TierNone {
+		least = TierT1
+	}
+	return least
 }
 
 // tiers says what is proved of each line, and of all of them.
 func (r *Report) tiers() {
 	r.Tier = ""
 	for _, l := range r.Lines {
-		l.Tier = TierT0
-		switch {
-		case !l.Proved:
-			l.Tier = TierNone
-		case l.Signed != nil:
-			l.Tier = TierT1
+		for i := range l.Logs {
+			l.Logs[i].Tier = l.Logs[i].tier()
 		}
+		l.Tier = l.tier()
 		if l.Rows > 0 && l.Proved && (r.Tier == "" || l.Tier < r.Tier) {
 			r.Tier = l.Tier
 		}
@@ -318,6 +408,24 @@ func (v *verifier) unsigned(r *Report, notes noteCounts) []string {
 	return all
 }
 
+// unwitnessed says which logs no witness vouches for, where some were given.
+func (v *verifier) unwitnessed(r *Report) []string {
+	if len(v.o.Witnesses) == 0 {
+		return nil
+	}
+	var without []string
+	for _, l := range r.Lines {
+		for i := range l.Logs {
+			if log := &l.Logs[i]; log.Signed > 0 && len(log.Witnessed) == 0 {
+				without = append(without, name(log.Tenant)+" in "+l.Line.String())
+			}
+		}
+	}
+	var all reasons
+	all.addIf(len(without) > 0, "no checkpoint with a cosignature by a given witness of %s: %s", Count(int64(len(without)), "log"), some(without))
+	return all
+}
+
 // some joins the first few names of a list.
 func some(names []string) string {
 	const most = 5
@@ -335,9 +443,13 @@ func (r *Report) less(s *survey) []string {
 		logs += len(l.Logs)
 		keyed += l.keyed
 	}
-	all.addIf(r.Totals.Segments == 0, "there is no segment: nothing could be verified")
+	all.addIf(r.Totals.Segments == 0 && r.linesLeft == 0, "there is no segment: nothing could be verified")
+	all.addIf(r.Totals.Segments == 0 && r.linesLeft > 0, "there is no segment of the topic and partition that were asked for: nothing could be verified")
 	all.addIf(r.Totals.Segments > 0 && r.Tenant != "" && logs == 0, "tenant %s has no log in this archive: nothing could be verified", name(r.Tenant))
 	all.addIf(s.compacted, "the archive was compacted: this version checks neither catalogs nor the %s, and not that what compaction dropped was ordered", Count(s.data, "data file"))
+	for _, l := range r.Lines {
+		all = append(all, l.less...)
+	}
 	all.addIf(keyed > 0, "%s: without the key row_hash is not checked", Count(keyed, "keyed log"))
 	return all.list()
 }
@@ -361,9 +473,9 @@ func (r *Report) remarks(s *survey, notes noteCounts) []string {
 		signatures += l.signatures
 	}
 	anchors := r.Totals.Anchors
-	judged := notes.good+notes.unsigned+notes.unknown > 0
+	judged := notes.good + notes.unsigned + notes.unknown
 	all.addIf(anchors > 0 && len(r.Keys) == 0, "%s with %s: compared with what was recomputed, signatures not checked: T0", Count(anchors, "anchor"), Count(signatures, "signature"))
-	all.addIf(judged && len(r.Keys) > 0, "%s: %d signed by a good key, %d not signed, %d signed by none of the keys", Count(anchors+s.keys, "note"), notes.good, notes.unsigned, notes.unknown)
+	all.addIf(judged > 0 && len(r.Keys) > 0, "%s: %d signed by a good key, %d not signed, %d signed by none of the keys", Count(judged, "note"), notes.good, notes.unsigned, notes.unknown)
 	for _, t := range r.Tenants() {
 		all.addIf(anchors > 0 && t.NotAnchored > 0, "%s of %s not anchored yet", Count(t.NotAnchored, "row"), name(t.Tenant))
 	}

@@ -33,6 +33,7 @@ type survey struct {
 	keys      int64 // key notes
 	exports   int64 // objects of exporters, which are no evidence
 	strays    strays
+	saved     map[lineKey]*SavedLine
 }
 
 // A surveyLine is what the listing shows of one line.
@@ -42,6 +43,10 @@ type surveyLine struct {
 	bytes      int64 // of all segments
 	lastAnchor int64 // -1 if there is none
 	catalogs   int64
+
+	saved         *SavedLine // where an earlier verification ended
+	passed        int64      // segments up to there
+	passedAnchors int64      // anchors before the one that it ended with
 }
 
 // strays is a bounded list of the keys of strays.
@@ -59,8 +64,8 @@ func (s *strays) add(key string) {
 }
 
 // look lists the archive.
-func look(ctx context.Context, src archive.Source, maxStrays int) (*survey, error) {
-	s := &survey{byKey: map[lineKey]*surveyLine{}, strays: strays{max: maxStrays}}
+func look(ctx context.Context, src archive.Source, maxStrays int, saved map[lineKey]*SavedLine) (*survey, error) {
+	s := &survey{byKey: map[lineKey]*surveyLine{}, strays: strays{max: maxStrays}, saved: saved}
 	for o, err := range src.List(ctx, "", "") {
 		if err != nil {
 			return nil, fmt.Errorf("list the archive: %w", err)
@@ -108,6 +113,9 @@ func (s *survey) segment(o archive.Object) bool {
 		l := s.line(lineKey{n.EscapedTopic, n.TopicID, n.Partition})
 		l.segments++
 		l.bytes += o.Size
+		if l.saved != nil && n.Ordinal <= l.saved.Ordinal {
+			l.passed++
+		}
 	}
 	return ok
 }
@@ -117,6 +125,9 @@ func (s *survey) anchor(key string) bool {
 	if ok {
 		l := s.line(line)
 		l.lastAnchor = max(l.lastAnchor, number)
+		if l.saved != nil && number < l.saved.Anchor {
+			l.passedAnchors++
+		}
 	}
 	return ok
 }
@@ -140,7 +151,7 @@ func (s *survey) catalog(key string) bool {
 func (s *survey) line(k lineKey) *surveyLine {
 	l := s.byKey[k]
 	if l == nil {
-		l = &surveyLine{lineKey: k, lastAnchor: -1}
+		l = &surveyLine{lineKey: k, lastAnchor: -1, saved: s.saved[k]}
 		s.byKey[k] = l
 		s.lines = append(s.lines, l)
 	}
@@ -159,6 +170,9 @@ func (s *survey) todo() (n int64) {
 	}
 	for _, l := range s.lines {
 		n += l.segments + l.lastAnchor + 1
+		if l.catalogs == 0 {
+			n -= l.passed + l.passedAnchors
+		}
 	}
 	return n + s.keys
 }

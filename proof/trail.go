@@ -64,7 +64,7 @@ func (j *joiner) compareEntry(st *step) {
 	switch {
 	case st.entry == nil && (st.cover.number == 0 || prev != nil && st.o.ordinal > prev.Ordinal):
 		f.Text = fmt.Sprintf("the anchor covers segment %d, but does not list it", st.o.ordinal)
-	case st.entry == nil || st.digest == nil:
+	case st.entry == nil || st.digest == nil && !st.shallow:
 		return
 	case st.entry.Bytes != st.o.bytes:
 		f.Text = fmt.Sprintf("segment %d has %d bytes, the anchor says %d", st.o.ordinal, st.o.bytes, st.entry.Bytes)
@@ -86,15 +86,17 @@ func (j *joiner) anchor(a *anchor, atEnd bool) {
 		t.previous = nil
 	}
 	t.next = a.number + 1
+	j.meetAnchor(a)
 	if a.wrong != nil {
 		j.anchorFault(a, a.wrong.kind, a.wrong.text)
 		t.previous = nil
 		return
 	}
 	j.signatures(a)
+	j.savedAnchor(a)
 	j.anchorPlace(a)
 	known := t.previous != nil || a.number == 0
-	if !t.sizes.take(a, known) {
+	if !t.sizes.take(a, known || j.from != nil && a.number == j.from.Anchor) {
 		j.anchorFault(a, FaultAnchor, fmt.Sprintf("the sizes of all heads sum up to %d, totals has %d rows", t.sizes.sum, a.Totals.Rows))
 	}
 	switch {
@@ -107,6 +109,7 @@ func (j *joiner) anchor(a *anchor, atEnd bool) {
 		j.anchorHeads(a, known)
 		j.anchorCheckpoints(a)
 		j.coverRows(a)
+		j.coverIndependent(a)
 	}
 	t.previous = a
 }
@@ -237,7 +240,9 @@ func (j *joiner) anchorCheckpoints(a *anchor) {
 		}
 		if st == nil || n.Text != j.checkpoint(st) {
 			j.headFault(a, c.Tenant, 0, "the checkpoint is not that of the log's tree")
+			continue
 		}
+		st.witness(j.v.witnessed(n, st.Size))
 	}
 }
 
@@ -271,12 +276,13 @@ func (j *joiner) coverRows(a *anchor) {
 	for tenant := range t.changed {
 		t.unsigned[tenant] = true
 		if st := j.logs[tenant]; st != nil {
-			st.anchored = st.Size
+			st.anchored, st.saved = st.Size, savedLog(st)
 		}
 	}
 	clear(t.changed)
 	t.newest = 0
 	j.rep.Anchored = a.Ordinal
+	j.rep.at = j.savedLine(a)
 	if a.verdict.State != sign.Good || a.stranger != nil {
 		return
 	}
