@@ -77,6 +77,7 @@ func TestDefaults(t *testing.T) {
 	want := config.Ingest{
 		Bucket: "s3://bucket", Topics: []string{"t"}, Brokers: []string{"127.0.0.1:9092"}, Group: "ledgerlake",
 		ControlTopic: "ledgerlake.control", Memory: 256 << 20, Window: 200_000, ShutdownTimeout: 20 * time.Second,
+		Anchors: config.Anchors{Every: time.Minute, Rows: 100_000, Topic: "ledgerlake.anchors"}, Keys: config.Keys{Life: 168 * time.Hour},
 		Batch: config.Batch{Rows: 32, Age: 50 * time.Millisecond, GrowRows: 50_000, GrowBytes: 8 << 20, EmptyAge: 10 * time.Second},
 		Kafka: config.Kafka{ClientID: "ledgerlake-ingest", MetadataAge: time.Minute, SessionTimeout: 45 * time.Second, GroupProtocol: config.GroupClassic},
 		HTTP:  config.HTTP{Listen: "127.0.0.1:9404", ReadyAge: time.Minute, LagBy: config.LagByPartition},

@@ -35,6 +35,9 @@ type Ingest struct {
 	Batch           Batch
 	ShutdownTimeout time.Duration
 
+	Anchors Anchors
+	Keys    Keys
+
 	Chain Chain
 	Kafka Kafka
 	S3    s3sink.Options // over which the parameters of Bucket go
@@ -85,7 +88,9 @@ type Log struct {
 func (s *Ingest) Sections() []Section {
 	return []Section{
 		{"What is read", s.source()},
-		{"Where it is kept", append(s.bucket(), storeSettings(&s.S3)...)},
+		{"Where it is kept", append(s.bucket(), storeSettings("s3.", &s.S3)...)},
+		{"Anchors", s.Anchors.settings()},
+		{"Keys that sign", s.Keys.settings()},
 		{"What becomes of a record", s.decoding()},
 		{"Keyed logs", s.Chain.settings()},
 		{"Batches and memory", s.batching()},
@@ -143,15 +148,15 @@ func (s *Ingest) bucket() []Setting {
 	}}
 }
 
-// storeSettings are the settings of s3sink, under s3.
-func storeSettings(o *s3sink.Options) []Setting {
+// storeSettings are the settings of s3sink, under a prefix.
+func storeSettings(prefix string, o *s3sink.Options) []Setting {
 	var settings []Setting
 	for _, option := range s3sink.Settings() {
 		v := single("VALUE", option.Doc, func(text string) error { return o.Set(option.Name, text) })
 		if v.secret = option.Secret; v.secret {
 			v.from = func(path string) { renewFrom(o, option.Name, path) }
 		}
-		settings = append(settings, Setting{Name: "s3." + option.Name, Help: sentence(option.Doc), Value: v})
+		settings = append(settings, Setting{Name: prefix + option.Name, Help: sentence(option.Doc), Value: v})
 	}
 	return settings
 }

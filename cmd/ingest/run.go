@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 
+	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/config"
@@ -40,16 +41,18 @@ func ingest(ctx context.Context, in invocation) error {
 
 // A process is one run of ingest: what it was told, and what it tells.
 type process struct {
-	settings *config.Ingest
-	origins  config.Origins
-	log      *zap.Logger
-	often    *zap.Logger // sampled
-	health   *health
-	metrics  *metrics
-	kafka    []kgo.Opt // how to connect
-	bucket   *s3sink.Bucket
-	master   []byte     // of keyed logs
-	logKeys  chain.Keys // of those with keys of their own
+	settings     *config.Ingest
+	origins      config.Origins
+	log          *zap.Logger
+	often        *zap.Logger // sampled
+	health       *health
+	metrics      *metrics
+	kafka        []kgo.Opt // how to connect
+	bucket       *s3sink.Bucket
+	anchorBucket *s3sink.Bucket // nil: there is none
+	keys         *keys
+	master       []byte     // of keyed logs
+	logKeys      chain.Keys // of those with keys of their own
 }
 
 // newProcess finds what is wrong with the settings without reaching anything.
@@ -60,6 +63,9 @@ func newProcess(ctx context.Context, s *config.Ingest, origins config.Origins, s
 	log := newLogger(stderr, s.Log)
 	p = &process{settings: s, origins: origins, log: log, often: sampled(log), health: &health{readyAge: s.HTTP.ReadyAge}}
 	p.metrics = newMetrics(p.health.status, s.HTTP)
+	if p.keys, err = newKeys(log, s.Keys, origins); err != nil {
+		return nil, err
+	}
 	p.kafka, err = connection(ctx, s, origins, func(what string, err error) { p.often.Warn(what, zap.Error(err)) })
 	if err != nil {
 		return nil, err
@@ -69,7 +75,10 @@ func newProcess(ctx context.Context, s *config.Ingest, origins config.Origins, s
 		return nil, err
 	}
 	s.S3.OnRequest = p.metrics.requested
-	p.bucket, err = openBucket(ctx, s)
+	if p.bucket, err = openBucket(ctx, s); err != nil {
+		return nil, err
+	}
+	p.anchorBucket, err = openSecond(ctx, &s.Anchors, origins)
 	return p, err
 }
 
@@ -83,7 +92,7 @@ func (p *process) run(ctx context.Context) error {
 	defer serve(listener, p.health, p.metrics.registry)()
 	defer context.AfterFunc(ctx, p.stopping)()
 	s := p.pipelineSettings()
-	if err := examine(ctx, p.log, &s, p.bucket); err != nil {
+	if err := p.ready(ctx, &s); err != nil {
 		if ctx.Err() != nil {
 			p.log.Info("ingest ends before it has begun", zap.Error(err))
 			return nil
@@ -95,6 +104,15 @@ func (p *process) run(ctx context.Context) error {
 	engine := pipeline.New(s, merge(r.events(), p.metrics.events()))
 	p.health.begin(engine.Status)
 	return p.archive(ctx, r, engine)
+}
+
+// ready sees to it that the bucket may hold an archive, and that what signs may
+// sign.
+func (p *process) ready(ctx context.Context, s *pipeline.Settings) error {
+	if err := examine(ctx, p.log, s, p.bucket); err != nil {
+		return err
+	}
+	return p.keys.begin(ctx, s)
 }
 
 // stopping says that this process takes nothing new.
@@ -121,6 +139,26 @@ func openBucket(ctx context.Context, s *config.Ingest) (*s3sink.Bucket, error) {
 	return bucket, nil
 }
 
+// openSecond opens the bucket that anchors are copied to, nil where there is none.
+func openSecond(ctx context.Context, a *config.Anchors, origins config.Origins) (*s3sink.Bucket, error) {
+	if a.Bucket == "" {
+		return nil, nil
+	}
+	bucket, err := s3sink.Open(ctx, a.Bucket, a.S3)
+	if err != nil {
+		return nil, &config.Error{Name: "anchor-bucket", Source: origins["anchor-bucket"], Fault: err.Error()}
+	}
+	return bucket, nil
+}
+
+// second returns the second bucket as the pipeline wants it.
+func (p *process) second() archive.Bucket {
+	if p.anchorBucket == nil {
+		return nil
+	}
+	return p.anchorBucket
+}
+
 func (p *process) pipelineSettings() pipeline.Settings {
 	s := p.settings
 	client := slices.Concat(p.kafka, membership(s, p.kafka), []kgo.Opt{kgo.WithLogger(clientLog{p.often.Sugar()})})
@@ -140,6 +178,11 @@ func (p *process) pipelineSettings() pipeline.Settings {
 		KeyIsTenant:     s.KeyIsTenant,
 		RetainPrompts:   s.RetainPrompts,
 		PromptPaths:     s.PromptPaths,
+		AnchorEvery:     s.Anchors.Every,
+		AnchorRows:      int64(s.Anchors.Rows),
+		AnchorTopic:     s.Anchors.Topic,
+		AnchorCopy:      p.second(),
+		TrustBucket:     s.Anchors.TrustBucket,
 		KeyedTopics:     s.Chain.KeyedTopics,
 		MasterKey:       p.master,
 		LogKeys:         p.logKeys,

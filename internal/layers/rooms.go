@@ -142,8 +142,9 @@ var Rooms = []Room{
 	{
 		Folder:      "cmd/ingest",
 		Imports:     slices.Concat(product, []string{"awskms", "config"}),
-		Drivers:     slices.Concat(kafka, []string{zap, pflag, prom, oauth2, aws, smithy}), // AWS's credentials, for Kafka
+		Drivers:     slices.Concat(kafka, []string{zap, pflag, prom, oauth2, aws, smithy, note}), // AWS's credentials, for Kafka
 		TestDrivers: []string{kfake},
+		TestImports: []string{"awskms/kmstest"},
 	},
 	{
 		Folder:      "cmd/verify",

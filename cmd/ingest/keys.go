@@ -1,0 +1,329 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/awskms"
+	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/pipeline"
+	"github.com/ledgerlake/ledgerlake/s3sink"
+)
+
+// Keys are what anchors are signed with, and what they say of other keys:
+//
+//	anchor-key        signs each anchor
+//	anchor-kms-key    certifies a key that is made here and signs each anchor
+//	…-keys            are good, says each anchor
+type keys struct {
+	log      *zap.Logger
+	settings config.Keys
+	origins  config.Origins
+	files    []*sign.Signer
+	ring     *sign.Ring
+	says     archive.AnchorKeys
+
+	kms     certifier // nil: none
+	current atomic.Pointer[certified]
+	// The rest belongs to who renews.
+	id      string // of the archive
+	bucket  archive.Bucket
+	copies  []archive.Bucket
+	pending *certified        // made, and perhaps not in the bucket
+	owed    []owedCertificate // notes that a copy does not have yet
+}
+
+// A certifier is a key whose signature makes another one good.
+type certifier interface {
+	note.Signer
+	VKey() string
+}
+
+// A certified is a key that lives in this process, and why it is good.
+type certified struct {
+	signer   *sign.Signer
+	note     []byte
+	notAfter time.Time
+}
+
+type owedCertificate struct {
+	to  archive.Bucket
+	key *certified
+}
+
+// newKeys reads the files of keys.
+func newKeys(log *zap.Logger, s config.Keys, origins config.Origins) (*keys, error) {
+	k := &keys{log: log, settings: s, origins: origins, ring: &sign.Ring{}}
+	for _, file := range s.Files {
+		if err := k.read(file); err != nil {
+			return nil, k.fault("anchor-key", err)
+		}
+	}
+	for _, given := range []struct {
+		setting string
+		vkeys   []string
+		role    sign.Role
+		says    *[]string
+	}{
+		{"anchor-keys", s.Anchor, sign.Anchor, &k.says.Anchor},
+		{"catalog-keys", s.Catalog, sign.Catalog, &k.says.Catalog},
+		{"control-keys", s.Control, sign.Control, &k.says.Control},
+	} {
+		for _, vkey := range given.vkeys {
+			if err := k.trust(vkey, given.role, given.says); err != nil {
+				return nil, k.fault(given.setting, err)
+			}
+		}
+	}
+	return k, nil
+}
+
+// fault is a setting that cannot be used.
+func (k *keys) fault(name string, err error) error {
+	return &config.Error{Name: name, Source: k.origins[name], Fault: err.Error()}
+}
+
+func (k *keys) read(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	s, err := sign.NewSigner(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if slices.ContainsFunc(k.files, func(other *sign.Signer) bool { return other.VKey() == s.VKey() }) {
+		return fmt.Errorf("%s: it holds the same key as another of the files", file)
+	}
+	k.files = append(k.files, s)
+	return k.trust(s.VKey(), sign.Anchor, &k.says.Anchor)
+}
+
+// trust takes a key for good, and has anchors say so. What they say does not
+// depend on the order of settings.
+func (k *keys) trust(vkey string, role sign.Role, says *[]string) error {
+	if err := k.ring.Add(vkey, role, "settings"); err != nil {
+		return err
+	}
+	*says = append(*says, vkey)
+	slices.Sort(*says)
+	*says = slices.Compact(*says)
+	return nil
+}
+
+// begin makes ready what signs, and tells the pipeline of it. Where KMS
+// certifies, it returns once the first certificate is in the bucket, and renews
+// until ctx is done. Copies get the certificates too, later where they are away.
+func (k *keys) begin(ctx context.Context, s *pipeline.Settings, copies ...archive.Bucket) error {
+	if k.settings.KMS.Key != "" {
+		if err := k.openKMS(ctx); err != nil {
+			return err
+		}
+		k.id, k.bucket, k.copies = s.Root.ArchiveID, s.Archive, copies
+		if err := k.first(ctx); err != nil {
+			return err
+		}
+		go k.renew(ctx)
+	}
+	s.Keys, s.AnchorKeys = k.ring, k.says
+	if len(k.files) == 0 && k.kms == nil {
+		k.log.Warn("anchors are not signed: whoever can write to the bucket can write another archive; set anchor-key or anchor-kms-key (docs/keys.md)")
+		return nil
+	}
+	s.Signers = k.signers
+	k.log.Info("anchors are signed", zap.Strings("vkeys", k.vkeys()))
+	return nil
+}
+
+// openKMS asks for the key until KMS answers. A key that is unfit, or that this
+// process may not use, is a fault of the settings.
+func (k *keys) openKMS(ctx context.Context) error {
+	s := k.settings
+	for attempt := 1; ; attempt++ {
+		key, err := awskms.Open(ctx, s.KMS.Key, awskms.Options{Name: s.Name, Region: s.KMS.Region, Endpoint: s.KMS.Endpoint})
+		if err == nil {
+			k.kms = key
+			k.log.Info("KMS certifies the key that signs anchors", zap.String("arn", key.ARN()), zap.String("vkey", key.VKey()))
+			return k.trust(key.VKey(), sign.Anchor, &k.says.Anchor)
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		if !awskms.Transient(err) {
+			return k.fault("anchor-kms-key", err)
+		}
+		k.log.Warn("KMS does not answer; trying again", zap.Int("attempt", attempt), zap.Error(err))
+		if pipeline.BackOff(ctx, attempt) != nil {
+			return err
+		}
+	}
+}
+
+// first certifies the first key. Where KMS refuses to sign, the process does not
+// start: nothing would be signed.
+func (k *keys) first(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		err := k.certify(ctx, time.Now())
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		var refused *awskms.Error
+		switch {
+		case awskms.Transient(err), s3sink.Transient(err):
+		case errors.As(err, &refused), errors.Is(err, awskms.ErrForged):
+			return k.fault("anchor-kms-key", err)
+		default:
+			return err
+		}
+		k.log.Warn("the key that signs anchors is not certified yet; trying again", zap.Int("attempt", attempt), zap.Error(err))
+		if pipeline.BackOff(ctx, attempt) != nil {
+			return err
+		}
+	}
+}
+
+// certify makes a key, has KMS certify it, and puts the certificate into the
+// bucket; only then does the key sign. A crash in between leaves a certificate of
+// a key that nobody has.
+func (k *keys) certify(ctx context.Context, now time.Time) error {
+	if k.pending == nil || now.After(k.halfLife(k.pending)) {
+		c, err := k.generate(now)
+		if err != nil {
+			return err
+		}
+		k.pending = c
+	}
+	if err := create(ctx, k.bucket, k.pending); err != nil {
+		if errors.Is(err, errOtherCertificate) {
+			k.pending = nil
+		}
+		return err
+	}
+	for _, b := range k.copies {
+		k.owed = append(k.owed, owedCertificate{b, k.pending})
+	}
+	k.current.Store(k.pending)
+	k.pending = nil
+	k.payOff(ctx)
+	return nil
+}
+
+func (k *keys) generate(now time.Time) (*certified, error) {
+	skey, vkey, err := sign.Generate(rand.Reader, k.kms.Name())
+	if err != nil {
+		return nil, err
+	}
+	signer, err := sign.NewSigner(skey)
+	if err != nil {
+		return nil, err
+	}
+	notAfter := now.Add(k.settings.Life).UTC().Truncate(time.Microsecond)
+	body, err := sign.Sign(sign.KeyNoteText(k.id, vkey, notAfter), k.kms)
+	return &certified{signer, body, notAfter}, err
+}
+
+// errOtherCertificate: the bucket holds other bytes under the key of a
+// certificate.
+var errOtherCertificate = errors.New("the bucket holds something else there")
+
+func create(ctx context.Context, b archive.Bucket, c *certified) error {
+	key := sign.KeyNoteKey(c.signer.VKey())
+	_, err := b.Create(ctx, key, c.note)
+	if errors.Is(err, archive.ErrExists) { // by us, whose reply was lost
+		var there []byte
+		if there, err = b.Get(ctx, key); err == nil && !bytes.Equal(there, c.note) {
+			err = errOtherCertificate
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+// payOff gives the copies the certificates that they do not have yet.
+func (k *keys) payOff(ctx context.Context) {
+	k.owed = slices.DeleteFunc(k.owed, func(o owedCertificate) bool {
+		err := create(ctx, o.to, o.key)
+		if err != nil && ctx.Err() == nil {
+			k.log.Warn("the second bucket does not have the certificate of the key that signs anchors; trying again", zap.Error(err))
+		}
+		return err == nil
+	})
+}
+
+// renewAgain is how often what failed is tried again.
+const renewAgain = time.Minute
+
+// renew certifies the next key at half of the life of the one before.
+func (k *keys) renew(ctx context.Context) {
+	failed := false
+	for {
+		wait := time.Until(k.halfLife(k.current.Load()))
+		if failed || len(k.owed) > 0 {
+			wait = renewAgain
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		k.payOff(ctx)
+		if now := time.Now(); !now.Before(k.halfLife(k.current.Load())) {
+			failed = !k.renewed(ctx, now)
+		}
+	}
+}
+
+func (k *keys) renewed(ctx context.Context, now time.Time) bool {
+	err := k.certify(ctx, now)
+	end := k.current.Load().notAfter
+	switch {
+	case err == nil:
+		k.log.Info("another key signs anchors", zap.String("vkey", k.current.Load().signer.VKey()), zap.Time("notAfter", end))
+	case ctx.Err() != nil:
+	case now.Before(end):
+		k.log.Warn("the key that signs anchors is not renewed; trying again", zap.Time("notAfter", end), zap.Error(err))
+	default:
+		k.log.Error("the key that signs anchors has ended and is not renewed: anchors wait; trying again", zap.Time("notAfter", end), zap.Error(err))
+	}
+	return err == nil
+}
+
+func (k *keys) halfLife(c *certified) time.Time { return c.notAfter.Add(-k.settings.Life / 2) }
+
+// signers returns what signs an anchor of that time: nothing where the only key
+// has ended.
+func (k *keys) signers(at time.Time) []note.Signer {
+	var all []note.Signer
+	for _, s := range k.files {
+		all = append(all, s)
+	}
+	// An anchor's time may be a moment after at.
+	if c := k.current.Load(); c != nil && at.Add(time.Second).Before(c.notAfter) {
+		all = append(all, c.signer)
+	}
+	return all
+}
+
+func (k *keys) vkeys() (all []string) {
+	for _, s := range k.signers(time.Now()) {
+		all = append(all, s.(*sign.Signer).VKey())
+	}
+	return all
+}

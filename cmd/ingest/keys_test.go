@@ -1,0 +1,476 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"go.uber.org/zap"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/awskms/kmstest"
+	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/pipeline"
+	"github.com/ledgerlake/ledgerlake/proof"
+)
+
+// newKey makes a key and a file that holds it.
+func newKey(t *testing.T, name string) (file string, s *sign.Signer) {
+	t.Helper()
+	skey, _, err := sign.Generate(rand.Reader, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = sign.NewSigner(skey); err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "a.key")
+	if err := os.WriteFile(file, []byte(skey+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file, s
+}
+
+func ringOf(t *testing.T, vkeys ...string) *sign.Ring {
+	t.Helper()
+	r := &sign.Ring{}
+	for _, v := range vkeys {
+		if err := r.Add(v, sign.AllRoles, "given"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+// Each key of a file signs; anchors say of it, and of those that are only named,
+// that they are good, whatever the order of the settings.
+func TestKeysOfFiles(t *testing.T) {
+	fileA, a := newKey(t, "a")
+	fileB, b := newKey(t, "b")
+	_, c := newKey(t, "c")
+	for _, files := range [][]string{{fileA, fileB}, {fileB, fileA}} {
+		k, err := newKeys(zap.NewNop(), config.Keys{Files: files, Anchor: []string{c.VKey(), a.VKey()}, Catalog: []string{b.VKey()}, Control: []string{c.VKey()}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s pipeline.Settings
+		if err := k.begin(t.Context(), &s); err != nil {
+			t.Fatal(err)
+		}
+		says := s.AnchorKeys
+		if !slices.Equal(says.Anchor, []string{a.VKey(), b.VKey(), c.VKey()}) || !slices.Equal(says.Catalog, []string{b.VKey()}) || !slices.Equal(says.Control, []string{c.VKey()}) {
+			t.Errorf("%+v", says)
+		}
+		body, err := sign.Sign("x\n", s.Signers(time.Now())...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := sign.Parse(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Keys.Check(n, sign.Anchor, time.Now()); got.State != sign.Good || len(got.By) != 2 {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+func TestWithoutKeysNothingIsSigned(t *testing.T) {
+	log := new(safeBuffer)
+	k, err := newKeys(newLogger(log, config.Log{Level: "info"}), config.Keys{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s pipeline.Settings
+	if err := k.begin(t.Context(), &s); err != nil || s.Signers != nil || !s.Keys.Empty() {
+		t.Errorf("%v, %+v", err, s.Keys.Keys())
+	}
+	if !strings.Contains(log.String(), "anchors are not signed") {
+		t.Errorf("it says nothing of it: %s", log)
+	}
+}
+
+// What is wrong with a file is a fault of its setting, and shows nothing of it.
+func TestKeyFilesThatHoldNone(t *testing.T) {
+	good, s := newKey(t, "a")
+	text, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) string {
+		file := filepath.Join(t.TempDir(), "b.key")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	secret := string(text[len(text)-20 : len(text)-1])
+	for name, files := range map[string][]string{
+		"no file":       {filepath.Join(t.TempDir(), "none")},
+		"a vkey":        {write(s.VKey())},
+		"cut":           {write(string(text[:len(text)-3]))},
+		"one key twice": {good, write(string(text))},
+		"empty":         {write("")},
+	} {
+		_, err := newKeys(zap.NewNop(), config.Keys{Files: files}, config.Origins{"anchor-key": "flag --anchor-key"})
+		var fault *config.Error
+		if !errors.As(err, &fault) || fault.Source != "flag --anchor-key" || !strings.Contains(err.Error(), files[len(files)-1]) || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A world is a bucket, a copy of it, and a KMS that certifies, all of which can
+// be away.
+type world struct {
+	*sign.Signer
+	bucket, copy flaky
+	log          *safeBuffer
+	keys         *keys
+
+	mu   sync.Mutex
+	away bool
+}
+
+var errAway = errors.New("away")
+
+func (w *world) Sign(msg []byte) ([]byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away {
+		return nil, errAway
+	}
+	return w.Signer.Sign(msg)
+}
+
+func (w *world) set(away bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.away = away
+}
+
+// A flaky bucket can be away, and can lose its replies.
+type flaky struct {
+	*archive.Memory
+	mu         sync.Mutex
+	away, mute bool
+}
+
+func (f *flaky) set(away, mute bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.away, f.mute = away, mute
+}
+
+func (f *flaky) Create(ctx context.Context, key string, body []byte) (time.Time, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.away {
+		return time.Time{}, errAway
+	}
+	at, err := f.Memory.Create(ctx, key, body)
+	if f.mute {
+		return time.Time{}, errAway
+	}
+	return at, err
+}
+
+const life = 168 * time.Hour
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	_, kms := newKey(t, "example.org/kms")
+	w := &world{Signer: kms, log: new(safeBuffer)}
+	w.bucket.Memory, w.copy.Memory = archive.NewMemory(), archive.NewMemory()
+	w.keys = &keys{
+		log: newLogger(w.log, config.Log{Level: "info"}), settings: config.Keys{Life: life}, ring: ringOf(t, kms.VKey()),
+		kms: w, id: "ID", bucket: &w.bucket, copies: []archive.Bucket{&w.copy},
+	}
+	return w
+}
+
+// start certifies the first key and renews.
+func (w *world) start(t *testing.T) {
+	t.Helper()
+	if err := w.keys.first(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	go w.keys.renew(t.Context())
+	synctest.Wait()
+}
+
+// verdict is what somebody who knows the KMS key alone, and reads the
+// certificates from a bucket, says of an anchor of now; Unsigned where there is
+// none, for nothing signs.
+func (w *world) verdict(t *testing.T, b *archive.Memory) sign.State {
+	t.Helper()
+	ring := ringOf(t, w.VKey())
+	for key, body := range objects(t, b) {
+		vkey, err := ring.AddKeyNote(body, "ID")
+		if err != nil || key != sign.KeyNoteKey(vkey) {
+			t.Errorf("%s: %s, %v", key, body, err)
+		}
+	}
+	signers := w.keys.signers(time.Now())
+	if len(signers) == 0 {
+		return sign.Unsigned
+	}
+	body, err := sign.Sign("x\n", signers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := sign.Parse(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring.Check(n, sign.Anchor, time.Now()).State
+}
+
+func objects(t *testing.T, b *archive.Memory) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for o, err := range b.List(t.Context(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := b.Get(t.Context(), o.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[o.Key] = body
+	}
+	return all
+}
+
+// A key signs for half of its life; then the next one does, whose certificate is
+// in both buckets before. At any time what is signed is good.
+func TestKeysAreRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start(t)
+		for day := range 28 {
+			for _, b := range []*archive.Memory{w.bucket.Memory, w.copy.Memory} {
+				if got := w.verdict(t, b); got != sign.Good {
+					t.Fatalf("day %d: %v", day, got)
+				}
+			}
+			time.Sleep(24 * time.Hour)
+			synctest.Wait()
+		}
+		if got := len(objects(t, w.bucket.Memory)); got != 1+28*24/84 {
+			t.Errorf("%d certificates in 28 days", got)
+		}
+	})
+}
+
+// KMS may be away for the second half of a key's life. After it nothing signs,
+// until KMS is there again.
+func TestKeysEndWithoutKMS(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start(t)
+		w.set(true)
+		time.Sleep(life - 90*time.Second)
+		if got := w.verdict(t, w.bucket.Memory); got != sign.Good {
+			t.Errorf("before the end: %v", got)
+		}
+		if strings.Count(w.log.String(), "is not renewed; trying again") == 0 || strings.Contains(w.log.String(), "anchors wait") {
+			t.Errorf("the log begins with: %.1000s", w.log)
+		}
+		time.Sleep(time.Hour)
+		if got := w.verdict(t, w.bucket.Memory); got != sign.Unsigned {
+			t.Errorf("behind the end: %v", got)
+		}
+		if !strings.Contains(w.log.String(), `"level":"error"`) || !strings.Contains(w.log.String(), "anchors wait") {
+			t.Errorf("the log begins with: %.1000s", w.log)
+		}
+		w.set(false)
+		time.Sleep(renewAgain)
+		synctest.Wait()
+		if got := w.verdict(t, w.bucket.Memory); got != sign.Good {
+			t.Errorf("when KMS is there again: %v", got)
+		}
+	})
+}
+
+// A key does not sign before its certificate is in the bucket: an anchor by it
+// would be a forgery to whoever reads the bucket.
+func TestKeysWaitForTheirCertificate(t *testing.T) {
+	for name, trouble := range map[string]func(*flaky){
+		"away":               func(f *flaky) { f.set(true, false) },
+		"its reply was lost": func(f *flaky) { f.set(false, true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.start(t)
+				before := w.keys.current.Load()
+				trouble(&w.bucket)
+				time.Sleep(life/2 + 10*time.Minute)
+				synctest.Wait()
+				if w.keys.current.Load() != before || w.verdict(t, w.bucket.Memory) != sign.Good {
+					t.Error("another key signs")
+				}
+				w.bucket.set(false, false)
+				time.Sleep(renewAgain)
+				synctest.Wait()
+				if w.keys.current.Load() == before || w.verdict(t, w.bucket.Memory) != sign.Good {
+					t.Error("no other key signs")
+				}
+				if got := len(objects(t, w.bucket.Memory)); got != 2 {
+					t.Errorf("%d certificates of 2 keys", got)
+				}
+			})
+		})
+	}
+}
+
+// The second bucket may be away: anchors are signed all the same, and it gets
+// the certificates when it is back.
+func TestCopiesGetTheirCertificates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.copy.set(true, false)
+		w.start(t)
+		time.Sleep(life/2 + time.Hour)
+		synctest.Wait()
+		if got := w.verdict(t, w.bucket.Memory); got != sign.Good || len(objects(t, w.copy.Memory)) != 0 {
+			t.Errorf("%v", got)
+		}
+		w.copy.set(false, false)
+		time.Sleep(renewAgain)
+		synctest.Wait()
+		if got := w.verdict(t, w.copy.Memory); got != sign.Good || len(objects(t, w.copy.Memory)) != 2 || len(w.keys.owed) != 0 {
+			t.Errorf("%v, %d owed", got, len(w.keys.owed))
+		}
+	})
+}
+
+// Somebody who writes something else where the certificate is to be only costs a
+// key.
+func TestCertificatesThatAreSquatted(t *testing.T) {
+	w := newWorld(t)
+	c, err := w.keys.generate(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.keys.pending = c
+	if _, err := w.bucket.Memory.Create(t.Context(), sign.KeyNoteKey(c.signer.VKey()), []byte("squatter")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.keys.certify(t.Context(), time.Now()); !errors.Is(err, errOtherCertificate) || len(w.keys.signers(time.Now())) != 0 {
+		t.Errorf("%v", err)
+	}
+	if err := w.keys.certify(t.Context(), time.Now()); err != nil || w.keys.current.Load().signer.VKey() == c.signer.VKey() {
+		t.Errorf("%v", err)
+	}
+}
+
+// certified proves the archive of a stage by one key alone.
+func (s *stage) certified(vkey string) *proof.Report {
+	s.t.Helper()
+	r, err := proof.Verify(s.t.Context(), s.store.Memory, proof.Options{Keys: ringOf(s.t, vkey)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+func (s *stage) requireSigned(vkey string, rows int64) {
+	s.t.Helper()
+	if r := s.certified(vkey); r.ExitCode() != 0 || r.Tier != "T1" || r.Totals.Rows != rows {
+		s.t.Errorf("by %s: exit %d, %s, %d rows, %+v", vkey, r.ExitCode(), r.Tier, r.Totals.Rows, r.Faults)
+	}
+}
+
+// One key takes the place of another in three starts, with no clock: old, both,
+// new. Whoever was given any of the two proves all of it.
+func TestRotationOfKeys(t *testing.T) {
+	s := newStage(t, kfake.SeedTopics(1, "calls"))
+	oldFile, old := newKey(t, "example.org/2026")
+	newFile, next := newKey(t, "example.org/2027")
+	_, other := newKey(t, "example.org/other")
+	rows := int64(0)
+	for _, files := range []string{oldFile, oldFile + "," + newFile, newFile} {
+		s.produce("calls", 0, 2)
+		rows += 2
+		a := s.start("--topics", "calls", "--anchor-key", files)
+		s.until("it runs", a.holds(1))
+		s.until("all is archived", func() bool { return s.committed("calls", 0) == rows })
+		if err := a.stop(); err != nil {
+			t.Fatal(err)
+		}
+		s.requireSigned(old.VKey(), rows)
+	}
+	s.requireSigned(next.VKey(), rows)
+	if r := s.certified(other.VKey()); r.ExitCode() == 0 {
+		t.Errorf("proved by a key that nobody introduced: %+v", r)
+	}
+}
+
+const kmsID = "1234abcd-12ab-34cd-56ef-1234567890ab"
+
+// kmsArgs have ingest certify by a stand-in of KMS.
+func kmsArgs(s *kmstest.Server) []string {
+	return []string{"--topics", "calls", "--anchor-kms-key", kmsID, "--anchor-key-name", "example.org/kms", "--kms.endpoint", s.URL, "--kms.region", kmstest.Region}
+}
+
+// With KMS an auditor needs the vkey of the KMS key alone, whatever keys the
+// processes made for themselves. KMS signs once for each of them.
+func TestKMSCertifiesWhatSigns(t *testing.T) {
+	private := ed25519.NewKeyFromSeed(slices.Repeat([]byte{7}, 32))
+	server := kmstest.New(t, map[string]kmstest.Key{kmsID: kmstest.Ed25519(private)})
+	s := newStage(t, kfake.SeedTopics(1, "calls"))
+	server.Fail(kmstest.Throttled)
+	for n := range 2 {
+		s.produce("calls", 0, 2)
+		a := s.start(kmsArgs(server)...)
+		s.until("it runs", a.holds(1))
+		s.until("all is archived", func() bool { return s.committed("calls", 0) == int64(2*n+2) })
+		if err := a.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.requireSigned(sign.VKey("example.org/kms", private.Public().(ed25519.PublicKey)), 4)
+	if got := server.Calls(); !slices.Equal(got, []string{"GetPublicKey", "GetPublicKey", "Sign", "GetPublicKey", "Sign"}) {
+		t.Errorf("KMS was asked %v", got)
+	}
+	notes := 0
+	for key, body := range objects(t, s.store.Memory) {
+		if strings.HasPrefix(key, "key/") {
+			notes++
+		}
+		if strings.HasPrefix(key, "anchor/") && !bytes.Contains(body, []byte(`"keys":{"anchor":["`+sign.VKey("example.org/kms", private.Public().(ed25519.PublicKey))+`"]`)) {
+			t.Errorf("an anchor says: %s", body)
+		}
+	}
+	if notes != 2 {
+		t.Errorf("%d certificates of 2 keys", notes)
+	}
+}
+
+// A KMS key that cannot sign notes ends the start as a fault of its setting.
+func TestKMSKeysThatAreUnfit(t *testing.T) {
+	server := kmstest.New(t, map[string]kmstest.Key{kmsID: kmstest.P256(t)})
+	s := newStage(t, kfake.SeedTopics(1, "calls"))
+	a := s.start(kmsArgs(server)...)
+	err := <-a.ended
+	if exitCode(err) != exitBadUse || !strings.Contains(err.Error(), "anchor-kms-key (flag --anchor-kms-key): "+kmsID+": KMS key is unfit") {
+		t.Errorf("%v", err)
+	}
+}
+
+var _ note.Signer = (*world)(nil)
