@@ -265,7 +265,7 @@ func (s *statement) rate(c *Checked, signed bool) {
 		c.proved("size and root are signed by %s", strings.Join(names(c.SignedBy), ", "))
 	}
 	if s.anchor == nil {
-		c.not("when it was archived but by the header's own word: a checkpoint has no time")
+		c.not("when the tree had %d rows, but by the rows' own word: a checkpoint has no time", s.tree.Size)
 	}
 }
 
@@ -299,7 +299,7 @@ func (s *statement) checkAnchor(c *Checked, ring *sign.Ring) ([]string, error) {
 		return nil, fmt.Errorf("anchor: %w", errForged)
 	}
 	if len(v.By) > 0 {
-		c.proved("anchor %d of the partition covered it at %s, by the clock of whoever signed", a.Number, a.Time.UTC().Format(archive.TimeLayout))
+		c.proved("anchor %d of %s/%d covered the tree of %d rows at %s, by the clock of whoever signed", a.Number, Printable(a.Topic), a.Partition, h.Size, a.Time.UTC().Format(archive.TimeLayout))
 	}
 	return v.By, nil
 }

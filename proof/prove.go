@@ -92,8 +92,6 @@ type ProveOptions struct {
 	// Keys are good for all roles; nil where no key is known. A proof is made
 	// all the same, and holds for those who know the key.
 	Keys *sign.Ring
-	// LogKeys gives the keys of keyed logs; nil where none is known.
-	LogKeys chain.Keys
 	// WithAnchor puts the whole anchor into each proof. It names the other
 	// tenants of its partition. Without it that is so only where it has to be.
 	WithAnchor bool

@@ -99,10 +99,7 @@ func (s *piece) metadata(ctx context.Context, src archive.Source) ([]byte, error
 }
 
 // may reports whether the object can have a record, by the bounds in its footer.
-func (s *piece) may(recordID string) bool {
-	low, high, ok, err := parquet.TailBounds(s.tail, s.size, "record_id")
-	return err != nil || !ok || low <= recordID && recordID <= high
-}
+func (s *piece) may(recordID string) bool { return s.mayHave("record_id", recordID) }
 
 // reaches says whether the object has ids up to a record's. Ids are nearly in
 // the order of time.
@@ -208,6 +205,15 @@ func (s *piece) hashes(tenant string) (st stretch, err error) {
 
 // pieceOf returns the object that has the row seq of the log, opened.
 func (g *provenLog) pieceOf(ctx context.Context, seq int64) (*piece, error) {
+	s, err := g.objectOf(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.open(ctx, g.l.p.src)
+}
+
+// objectOf returns the object that has the row seq of the log.
+func (g *provenLog) objectOf(ctx context.Context, seq int64) (*piece, error) {
 	a, _, err := g.l.covering(ctx, g.name.Tenant, seq)
 	if err != nil {
 		return nil, err
@@ -216,10 +222,30 @@ func (g *provenLog) pieceOf(ctx context.Context, seq int64) (*piece, error) {
 	if errors.Is(err, archive.ErrNotFound) {
 		s, err = g.fileOf(ctx, seq)
 	}
-	if err != nil {
-		return nil, err
+	return s, err
+}
+
+// endOf returns the seq behind the last row of a log in the object.
+func (s *piece) endOf(tenant string, l *provenLine) (int64, error) {
+	if s.meta != nil {
+		iv := s.interval(tenant)
+		return iv.FirstSeq + iv.Rows, nil
 	}
-	return s, s.open(ctx, g.l.p.src)
+	f, ok := parseFileKey(s.key, chain.Escape(l.line.TopicID), l.line.Partition)
+	if !ok {
+		return 0, tampered("%s is the key of no data file", s.key)
+	}
+	return f.last + 1, nil
+}
+
+// mayHave reports whether the object can have a row with a value in a column, by
+// the bounds in its footer. Every object may have "".
+func (s *piece) mayHave(column, value string) bool {
+	if value == "" {
+		return true
+	}
+	low, high, ok, err := parquet.TailBounds(s.tail, s.size, column)
+	return err != nil || !ok || low <= value && value <= high
 }
 
 // segmentOf returns the segment of an anchor that has the row seq.

@@ -46,6 +46,13 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"archive", "TARGET", "check a whole archive; this is what runs without a command too", verifyArchive},
+		{"prove", "RECORD-ID TARGET -o FILE", "write the proof of one row as a file that checks without the archive", prove},
+		{"row", "RECORD-ID TARGET", "print a row for a person, and check its proof", row},
+		{"pack", "TARGET -o FILE.zip", "write a case as one zip that explains and proves itself", pack},
+		{"proof", "FILE", "check a proof or a pack, without the archive", checkProof},
+		{"consistency", "OLD NEW", "show that one tree of a log continues another", consistency},
+		{"tiles", "TARGET DIR", "write a log's tree as C2SP tlog-tiles, and extend it", tiles},
+		{"keys", "TARGET", "print which keys signed what, and how they were introduced", keyUses},
 		{"jsonl", "FILE...", "check chained JSONL files, each alone and all as a set", jsonl},
 		{"keygen", "--name NAME --out FILE", "make a key that signs, and print its public half", keygen},
 	}

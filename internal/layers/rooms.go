@@ -148,7 +148,7 @@ var Rooms = []Room{
 	},
 	{
 		Folder:      "cmd/verify",
-		Imports:     slices.Concat(product, []string{"config"}),
+		Imports:     slices.Concat(product, []string{"config", "proof/offline"}),
 		Drivers:     []string{zap, pflag},
 		TestImports: []string{"proof/prooftest"},
 	},

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/proof"
+)
+
+const proveHelp = `ledgerlake-verify prove writes the proof of one row as a file that checks without the archive.
+
+  ledgerlake-verify prove [flags] RECORD-ID TARGET -o FILE
+  ledgerlake-verify prove [flags] --tenant NAME --seq N TARGET -o FILE
+  ledgerlake-verify prove [flags] --offset N --topic NAME --partition N TARGET -o FILE
+
+  ledgerlake-verify prove 01KBCDEFGHM9S346Q3D2000007 ./data/audit -o call.json --withhold prompts,ext
+  ledgerlake-verify proof call.json --key anchors.vkey
+
+docs/proofs.md describes the file. It is written only if what was read leads to the root that an anchor states.
+
+Exit codes: 0 written · 1 what is stored does not fit together · 2 cannot run · 3 no such row, or no anchor covers it yet
+
+Flags:
+  -o FILE
+        Where to write; - is stdout. Default: -.
+  --withhold SLOT,...
+        Show these slots by their commitments alone.
+  --disclose SLOT,...
+        Withhold all slots but these.
+  --withhold-user
+        Show user_id by its commitment alone.
+` + locateHelp + proverHelp
+
+const locateHelp = `  --tenant NAME, --topic NAME, --partition N
+        Look only there.
+  --seq N
+        The row of this seq; with --tenant.
+  --offset N
+        The row of this Kafka offset.
+`
+
+const proverHelp = `  --key VKEY|FILE
+        A public key that anchors are signed by, or a file with one on each line. May be given more than once.
+  --newest
+        Prove in the newest tree, not in the first one that has the row. Reads much more, unless there are --tiles.
+  --tiles DIR
+        A folder that 'ledgerlake-verify tiles' wrote, for --newest.
+  --with-anchor
+        Put the whole anchor into the proof, which names the other tenants of its partition. Without it that is done
+        only where it must be, or names no other.
+
+`
+
+// A seeker has the flags of commands that look for rows.
+type seeker struct {
+	*flags
+	want       proof.Want
+	keys       sign.Ring
+	newest     bool
+	withAnchor bool
+	tiles      string
+	json       bool
+	out        string
+	withhold   string
+	disclose   string
+	hideUser   bool
+}
+
+func newSeeker(name string) *seeker {
+	s := &seeker{flags: newFlags(name)}
+	s.StringVar(&s.want.Tenant, "tenant", "", "")
+	s.StringVar(&s.want.Topic, "topic", "", "")
+	s.Func("partition", "", func(v string) error {
+		n, err := strconv.ParseInt(v, 10, 32)
+		p := int32(n)
+		s.want.Partition = &p
+		return err
+	})
+	s.Func("key", "", func(v string) error { return addKey(&s.keys, v) })
+	s.BoolVar(&s.withAnchor, "with-anchor", false, "")
+	s.StringVar(&s.tiles, "tiles", "", "")
+	return s
+}
+
+// rows defines the flags that name one row.
+func (s *seeker) rows() {
+	number := func(into **int64) func(string) error {
+		return func(v string) error {
+			n, err := strconv.ParseInt(v, 10, 64)
+			if *into = &n; err == nil && n < 0 {
+				err = errors.New("want 0 or more")
+			}
+			return err
+		}
+	}
+	s.Func("seq", "", number(&s.want.Seq))
+	s.Func("offset", "", number(&s.want.Offset))
+	s.BoolVar(&s.newest, "newest", false, "")
+}
+
+// hides defines the flags that say what of a row is shown.
+func (s *seeker) hides() {
+	s.StringVar(&s.out, "o", "-", "")
+	s.StringVar(&s.withhold, "withhold", "", "")
+	s.StringVar(&s.disclose, "disclose", "", "")
+	s.BoolVar(&s.hideUser, "withhold-user", false, "")
+}
+
+// parseRow parses the arguments of a command that is about one row, and returns
+// the target.
+func (s *seeker) parseRow(args []string) (target string, err error) {
+	rest, err := s.parse(args)
+	if err != nil {
+		return "", err
+	}
+	named := s.want.Offset != nil || s.want.Seq != nil
+	switch {
+	case s.want.Seq != nil && s.want.Tenant == "":
+		return "", fmt.Errorf("%w: --seq counts the rows of a tenant: give --tenant too", errUsage)
+	case named && len(rest) == 1:
+		return rest[0], nil
+	case !named && len(rest) == 2:
+		if s.want.RecordID, err = audit.ParseRecordID(rest[0]); err != nil {
+			return "", fmt.Errorf("%w: %q: %w", errUsage, rest[0], err)
+		}
+		return rest[1], nil
+	}
+	return "", fmt.Errorf("%w: want a record id and a bucket URL or folder, or --offset or --seq and only that; --help says more", errUsage)
+}
+
+// disclosure returns what is shown.
+func (s *seeker) disclosure() (d proof.Disclosure, err error) {
+	d.WithholdUser = s.hideUser
+	if s.withhold != "" && s.disclose != "" {
+		return d, fmt.Errorf("%w: --withhold or --disclose, not both", errUsage)
+	}
+	if d.Withhold, err = slots(s.withhold); err != nil || s.disclose == "" {
+		return d, err
+	}
+	shown, err := slots(s.disclose)
+	d.Withhold = chain.AllSlots &^ shown
+	return d, err
+}
+
+func slots(list string) (set chain.SlotSet, err error) {
+	if list == "" {
+		return 0, nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		slot, ok := audit.ParseSlot(strings.TrimSpace(name))
+		if !ok {
+			return 0, fmt.Errorf("%w: %q is no slot; they are %s", errUsage, name, slotNames())
+		}
+		set |= chain.SlotSetOf(slot)
+	}
+	return set, nil
+}
+
+func slotNames() string {
+	names := make([]string, audit.NumSlots)
+	for i := range names {
+		names[i] = audit.Slot(i).String()
+	}
+	return strings.Join(names, ", ")
+}
+
+// prover opens the archive.
+func (s *seeker) prover(ctx context.Context, target string, c call) (p *proof.Prover, closeSource func(), err error) {
+	if err := s.load(c.environ); err != nil {
+		return nil, nil, err
+	}
+	o := proof.ProveOptions{Keys: &s.keys, WithAnchor: s.withAnchor, Newest: s.newest, Progress: func(text string) {
+		fmt.Fprintf(c.stderr, "verify: %s\n", text)
+	}}
+	if s.tiles != "" {
+		if o.Tiles, err = proof.OpenTiles(tileFolder(s.tiles)); err != nil {
+			return nil, nil, err
+		}
+		if o.Tiles == nil {
+			return nil, nil, fmt.Errorf("%s has no tiles: there is no checkpoint in it", s.tiles)
+		}
+	}
+	src, closeSource, err := s.open(ctx, target)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err = proof.NewProver(ctx, src, o)
+	if err != nil {
+		closeSource()
+		return nil, nil, err
+	}
+	return p, closeSource, nil
+}
+
+// outcome returns the exit code of an error of those who look for rows: one that
+// says something of the archive is printed here, and is no error any more.
+func outcome(c call, err error) (int, error) {
+	code := exitCannotRun
+	switch {
+	case errors.Is(err, proof.ErrTampered):
+		code = 1
+	case errors.Is(err, proof.ErrNoRow), errors.Is(err, proof.ErrNotAnchored):
+		code = 3
+	default:
+		return code, err
+	}
+	_, err = fmt.Fprintf(c.stderr, "%s: %v\n", program, err)
+	return code, err
+}
+
+// showHelp prints the help of a command where that was asked for.
+func showHelp(c call, text string, err error) (int, error) {
+	if !errors.Is(err, flag.ErrHelp) {
+		return exitCannotRun, err
+	}
+	_, err = io.WriteString(c.stdout, text+storeHelp())
+	return 0, err
+}
+
+func prove(ctx context.Context, c call) (int, error) {
+	s := newSeeker("prove")
+	s.rows()
+	s.hides()
+	target, err := s.parseRow(c.args)
+	if err != nil {
+		return showHelp(c, proveHelp, err)
+	}
+	d, err := s.disclosure()
+	if err != nil {
+		return exitCannotRun, err
+	}
+	p, closeSource, err := s.prover(ctx, target, c)
+	if err != nil {
+		return outcome(c, err)
+	}
+	defer closeSource()
+	found, err := p.Find(ctx, s.want)
+	if err != nil {
+		return outcome(c, err)
+	}
+	b, err := found.Bundle(d)
+	if err != nil {
+		return outcome(c, err)
+	}
+	text, err := b.Encode()
+	if err != nil {
+		return exitCannotRun, err
+	}
+	if err := writeOut(c, s.out, text); err != nil {
+		return exitCannotRun, err
+	}
+	_, err = fmt.Fprintf(c.stderr, "seq %d of tenant %s in %s/%d, in a tree of %d rows; %s%s\n", b.Row.Seq, proof.Printable(b.Log.Tenant), proof.Printable(b.Log.Topic), b.Log.Partition, b.Tree.Size, signedBy(b, &s.keys), cost(p))
+	return 0, err
+}
+
+// signedBy says whether the proof holds for who has the keys that were given.
+func signedBy(b *proof.Bundle, keys *sign.Ring) string {
+	if keys.Empty() {
+		return "no key was given to check its signature with; "
+	}
+	if r := b.Check(proof.CheckOptions{Keys: keys}); len(r.SignedBy) == 0 {
+		return "NOT signed by a key that was given; "
+	}
+	return "signed by a key that was given; "
+}
+
+func cost(p *proof.Prover) string {
+	n := p.Cost()
+	return fmt.Sprintf("%s, %s and %s read", proof.Count(n.Gets, "GET"), proof.Count(n.Lists, "listing"), proof.Count(n.Bytes, "byte"))
+}
