@@ -13,7 +13,8 @@ import (
 // CheckBounds checks that no statistic makes an engine skip a row that is
 // there, and returns the first fault, which matches [ErrMalformed]: bounds in
 // the footer and in column indexes hold every value of their chunk or page,
-// null counts and null pages are right, and bloom filters have every value.
+// null counts and null pages are right, bloom filters have every value, and
+// pages of lists begin with the rows that the offset index says.
 // Bounds may be wider than the values. An absent null count cannot be told from
 // 0; it is let pass where a chunk has no bounds either.
 //
@@ -29,7 +30,7 @@ func CheckBounds(object []byte) (err error) {
 	for i, g := range f.RowGroups() {
 		for j, chunk := range g.ColumnChunks() {
 			meta := &groups[i].Columns[j]
-			c := boundsCheck{chunk: chunk, meta: &meta.MetaData, stats: &meta.MetaData.Statistics, indexed: meta.ColumnIndexLength > 0}
+			c := boundsCheck{chunk: chunk, meta: &meta.MetaData, stats: &meta.MetaData.Statistics, indexed: meta.ColumnIndexLength > 0, placed: meta.OffsetIndexLength > 0}
 			if err := c.check(); err != nil {
 				return fmt.Errorf("row group %d: column %s: %w", i, meta.MetaData.PathInSchema[0], err)
 			}
@@ -46,11 +47,17 @@ type boundsCheck struct {
 	indexed bool
 	index   pq.ColumnIndex
 	nulls   int64
+	placed  bool           // there is an offset index
+	places  pq.OffsetIndex // of a list in several pages: which rows they have takes decoding
+	rows    int64
 }
 
 func (c *boundsCheck) check() (err error) {
 	bloom := c.chunk.BloomFilter()
-	if !c.bounded() && !c.indexed && bloom == nil && c.stats.NullCount == 0 {
+	if err := c.place(); err != nil {
+		return err
+	}
+	if !c.bounded() && !c.indexed && bloom == nil && c.stats.NullCount == 0 && c.places == nil {
 		return nil
 	}
 	if c.indexed {
@@ -81,6 +88,18 @@ func (c *boundsCheck) check() (err error) {
 	return c.nullCount()
 }
 
+// place opens the offset index of a list in several pages.
+func (c *boundsCheck) place() error {
+	if !c.placed || !c.list() {
+		return nil
+	}
+	places, err := c.chunk.OffsetIndex()
+	if err == nil && places.NumPages() > 1 {
+		c.places = places
+	}
+	return err
+}
+
 // bounded reports whether the footer has a bound of the chunk.
 func (c *boundsCheck) bounded() bool {
 	s := c.stats
@@ -89,6 +108,10 @@ func (c *boundsCheck) bounded() bool {
 
 func (c *boundsCheck) page(n int, page pq.Page, bloom pq.BloomFilter) error {
 	c.nulls += page.NumNulls()
+	if c.places != nil && (n >= c.places.NumPages() || c.places.FirstRowIndex(n) != c.rows) {
+		return fmt.Errorf("it begins with row %d, the offset index says another", c.rows)
+	}
+	c.rows += page.NumRows()
 	low, high, ok := page.Bounds()
 	kind := c.chunk.Type().Kind()
 	for _, bound := range [][]byte{c.stats.MinValue, c.stats.Min} {

@@ -3,12 +3,14 @@ package parquet
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
 	pq "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/ledgerlake/ledgerlake/chain"
@@ -129,5 +131,51 @@ func TestIndexesThatHideRows(t *testing.T) {
 	clear(bad[(bloom[0]+bloom[1])/2 : bloom[1]])
 	if err := CheckBounds(bad); err == nil {
 		t.Error("a bloom filter without its values: accepted")
+	}
+}
+
+// Which rows lie in a page of a list no count of values says: the offset index is
+// held against the rows themselves.
+func TestOffsetIndexOfAListIsCounted(t *testing.T) {
+	rows := turnRows(3_000)
+	for i := range rows {
+		rows[i].FallbackChain = []string{fmt.Sprintf("%0100d", i), fmt.Sprintf("%0100d", -i)}
+	}
+	good := encode(t, rows, []byte("{}"))
+	meta, _ := footerOf(t, good)
+	found := false
+	for j := range meta.RowGroups[0].Columns {
+		c := &meta.RowGroups[0].Columns[j]
+		if c.MetaData.PathInSchema[0] != "fallback_chain" {
+			continue
+		}
+		found = true
+		at, end := c.OffsetIndexOffset, c.OffsetIndexOffset+int64(c.OffsetIndexLength)
+		index := &format.OffsetIndex{}
+		if err := thrift.Unmarshal(new(thrift.CompactProtocol), good[at:end], index); err != nil {
+			t.Fatal(err)
+		}
+		if len(index.PageLocations) < 2 {
+			t.Fatalf("%d pages are too few", len(index.PageLocations))
+		}
+		for page := range index.PageLocations {
+			index.PageLocations[page].FirstRowIndex++
+			text, err := thrift.Marshal(new(thrift.CompactProtocol), index)
+			if err != nil || len(text) != int(end-at) {
+				t.Fatal(len(text), err)
+			}
+			bad := bytes.Clone(good)
+			copy(bad[at:], text)
+			if CheckLayout(bad) == nil && CheckBounds(bad) == nil {
+				t.Errorf("page %d begins with another row: accepted", page)
+			}
+			index.PageLocations[page].FirstRowIndex--
+		}
+	}
+	if !found {
+		t.Fatal("no list")
+	}
+	if err := CheckBounds(good); err != nil {
+		t.Error(err)
 	}
 }

@@ -293,8 +293,8 @@ func (c *chunkCheck) checkOffsetIndex(rows int64) error {
 	last := int64(-1)
 	for i, p := range x.places {
 		want := c.pages[i]
-		if c.column.kind == kindList {
-			want.FirstRowIndex = p.FirstRowIndex
+		if c.column.kind == kindList && i > 0 {
+			want.FirstRowIndex = p.FirstRowIndex // CheckBounds counts the rows
 		}
 		if p != want || p.FirstRowIndex <= last || p.FirstRowIndex > max(0, rows-1) {
 			return fmt.Errorf("offset index has page %d at %d, from row %d", i, p.Offset, p.FirstRowIndex)
