@@ -46,7 +46,7 @@ func KeyUses(ctx context.Context, src archive.Source, o Options) ([]*KeyUse, err
 	if v.root, err = readRoot(body); err != nil {
 		return nil, tampered("%s: %v", archive.RootKey, err)
 	}
-	if err := v.collectKeys(ctx); err != nil {
+	if err := v.collectKeys(ctx, nil); err != nil {
 		return nil, err
 	}
 	u := &keyUses{v: v}

@@ -162,7 +162,7 @@ func (k *packer) tenantsOf(ctx context.Context, l *provenLine) ([]string, error)
 
 // bounds returns the rows of a log that anchors place in the time that is asked
 // for, and some more.
-func (k *packer) bounds(ctx context.Context, l *provenLine, tenant string) (s span, err error) {
+func (k *packer) bounds(ctx context.Context, l *provenLine, tenant string) (s seqSpan, err error) {
 	_, h, err := l.newestHead(ctx, tenant)
 	if err != nil {
 		return s, err
@@ -188,7 +188,7 @@ func (k *packer) bounds(ctx context.Context, l *provenLine, tenant string) (s sp
 		if a, err := l.atTime(ctx, k.w.To.Add(anchorDelay)); err == nil {
 			_, h, err := l.headBefore(ctx, tenant, a.Number+1)
 			if err != nil {
-				return span{}, ignoreNoRow(err)
+				return seqSpan{}, ignoreNoRow(err)
 			}
 			s.hi = h.Size
 		} else if !errors.Is(err, ErrNotAnchored) {
@@ -281,7 +281,7 @@ func (k *packer) log(ctx context.Context, g *provenLog, rows []chain.Row) error 
 
 // addRange adds one range, and the rows that are shown of it.
 func (k *packer) addRange(ctx context.Context, g *provenLog, rows []chain.Row) error {
-	s := span{rows[0].Seq.N, rows[len(rows)-1].Seq.N + 1}
+	s := seqSpan{rows[0].Seq.N, rows[len(rows)-1].Seq.N + 1}
 	r, signed, err := g.proveRange(ctx, s)
 	if err != nil {
 		return err
@@ -351,7 +351,7 @@ func (k *packer) signers(s *Signed) {
 }
 
 // proveRange proves consecutive rows in the first tree that has all of them.
-func (g *provenLog) proveRange(ctx context.Context, rows span) (*Range, *Signed, error) {
+func (g *provenLog) proveRange(ctx context.Context, rows seqSpan) (*Range, *Signed, error) {
 	a, h, err := g.l.covering(ctx, g.name.Tenant, rows.hi-1)
 	if err != nil {
 		return nil, nil, err

@@ -274,7 +274,7 @@ func (g *provenLog) segmentOf(ctx context.Context, a *linkedAnchor, seq int64) (
 
 // know adds to the forest what the roots of spans take, in the tree of h. at is
 // an opened object; its rows, and all before keep, stay apart in the forest.
-func (g *provenLog) know(ctx context.Context, h *archive.AnchorHead, at *piece, spans []span, keep int64) error {
+func (g *provenLog) know(ctx context.Context, h *archive.AnchorHead, at *piece, spans []seqSpan, keep int64) error {
 	g.forest.addFrontier(h.Size, h.Frontier)
 	st, err := at.hashes(g.name.Tenant)
 	if err != nil {
@@ -282,12 +282,12 @@ func (g *provenLog) know(ctx context.Context, h *archive.AnchorHead, at *piece, 
 	}
 	g.forest.addRows(st.first, st.hashes)
 	keep = max(keep, st.end())
-	if m := g.forest.missing(spans); m != (span{}) && m.lo < st.first {
+	if m := g.forest.missing(spans); m != (seqSpan{}) && m.lo < st.first {
 		if err := g.before(ctx, at, st.first); err != nil {
 			return err
 		}
 	}
-	for m := g.forest.missing(spans); m != (span{}); m = g.forest.missing(spans) {
+	for m := g.forest.missing(spans); m != (seqSpan{}); m = g.forest.missing(spans) {
 		st, err := g.stretchAt(ctx, m.lo)
 		if err != nil {
 			return err
@@ -316,7 +316,7 @@ func (g *provenLog) stretchAt(ctx context.Context, seq int64) (stretch, error) {
 }
 
 // each calls do with the hashes of the rows from lo to hi.
-func (g *provenLog) each(ctx context.Context, rows span, do func(chain.Hash) error) error {
+func (g *provenLog) each(ctx context.Context, rows seqSpan, do func(chain.Hash) error) error {
 	for at := rows.lo; at < rows.hi; {
 		st, err := g.stretchAt(ctx, at)
 		if err != nil {

@@ -8,23 +8,23 @@ import (
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
-// A span is the rows from lo (in it) to hi (not in it) of a log: the leaves
+// A seqSpan is the rows from lo (in it) to hi (not in it) of a log: the leaves
 // below one node of its tree, where both are of one of its splits.
-type span struct{ lo, hi int64 }
+type seqSpan struct{ lo, hi int64 }
 
 // split returns the two halves of a node of more than one leaf (RFC 6962,
 // section 2.1): the left one has the largest power of two below its size.
-func (s span) split() (left, right span) {
+func (s seqSpan) split() (left, right seqSpan) {
 	k := int64(1) << (bits.Len64(uint64(s.hi-s.lo-1)) - 1)
-	return span{s.lo, s.lo + k}, span{s.lo + k, s.hi}
+	return seqSpan{s.lo, s.lo + k}, seqSpan{s.lo + k, s.hi}
 }
 
 // frontierSpans returns the spans of the perfect subtrees of a tree, largest
 // first.
-func frontierSpans(size int64) (spans []span) {
+func frontierSpans(size int64) (spans []seqSpan) {
 	for lo := int64(0); lo < size; {
 		n := int64(1) << (bits.Len64(uint64(size-lo)) - 1)
-		spans = append(spans, span{lo, lo + n})
+		spans = append(spans, seqSpan{lo, lo + n})
 		lo += n
 	}
 	return spans
@@ -32,8 +32,8 @@ func frontierSpans(size int64) (spans []span) {
 
 // pathSpans returns the spans of an inclusion path, lowest first (RFC 6962,
 // section 2.1.1).
-func pathSpans(size, index int64) (spans []span) {
-	for s := (span{0, size}); s.hi-s.lo > 1; {
+func pathSpans(size, index int64) (spans []seqSpan) {
+	for s := (seqSpan{0, size}); s.hi-s.lo > 1; {
 		left, right := s.split()
 		if index < left.hi {
 			s, spans = left, append(spans, right)
@@ -49,19 +49,19 @@ func pathSpans(size, index int64) (spans []span) {
 
 // consistencySpans returns the spans of a consistency proof (RFC 6962, section
 // 2.1.2), in its order.
-func consistencySpans(from, to int64) []span {
+func consistencySpans(from, to int64) []seqSpan {
 	if from == 0 || from == to {
 		return nil
 	}
-	return subproofSpans(span{0, to}, from, true)
+	return subproofSpans(seqSpan{0, to}, from, true)
 }
 
-func subproofSpans(s span, from int64, whole bool) []span {
+func subproofSpans(s seqSpan, from int64, whole bool) []seqSpan {
 	if from == s.hi {
 		if whole {
 			return nil
 		}
-		return []span{s}
+		return []seqSpan{s}
 	}
 	left, right := s.split()
 	if from <= left.hi {
@@ -72,9 +72,9 @@ func subproofSpans(s span, from int64, whole bool) []span {
 
 // rangeSpans returns the spans beside the rows from lo to hi that lead to the
 // root of a tree of size rows, from left to right.
-func rangeSpans(size int64, rows span) (spans []span) {
-	var walk func(span)
-	walk = func(s span) {
+func rangeSpans(size int64, rows seqSpan) (spans []seqSpan) {
+	var walk func(seqSpan)
+	walk = func(s seqSpan) {
 		switch {
 		case s.hi <= rows.lo || s.lo >= rows.hi:
 			spans = append(spans, s)
@@ -84,7 +84,7 @@ func rangeSpans(size int64, rows span) (spans []span) {
 			walk(right)
 		}
 	}
-	walk(span{0, size})
+	walk(seqSpan{0, size})
 	return spans
 }
 
@@ -92,12 +92,12 @@ func rangeSpans(size int64, rows span) (spans []span) {
 // first on, and the nodes of rangeSpans beside them, lead to. Too few nodes, or
 // too many, are an error.
 func rangeRoot(size, first int64, hashes, nodes []chain.Hash) (root chain.Hash, err error) {
-	rows := span{first, first + int64(len(hashes))}
+	rows := seqSpan{first, first + int64(len(hashes))}
 	if first < 0 || len(hashes) == 0 || rows.hi > size {
 		return root, fmt.Errorf("rows %d to %d in a tree of %d: %w", first, rows.hi-1, size, chain.ErrProof)
 	}
-	var walk func(span) chain.Hash
-	walk = func(s span) chain.Hash {
+	var walk func(seqSpan) chain.Hash
+	walk = func(s seqSpan) chain.Hash {
 		switch {
 		case s.hi <= rows.lo || s.lo >= rows.hi:
 			if len(nodes) == 0 {
@@ -114,7 +114,7 @@ func rangeRoot(size, first int64, hashes, nodes []chain.Hash) (root chain.Hash, 
 		h := walk(left)
 		return chain.NodeHash(h, walk(right))
 	}
-	root = walk(span{0, size})
+	root = walk(seqSpan{0, size})
 	if err == nil && len(nodes) > 0 {
 		err = fmt.Errorf("too many nodes: %w", chain.ErrProof)
 	}
@@ -124,14 +124,14 @@ func rangeRoot(size, first int64, hashes, nodes []chain.Hash) (root chain.Hash, 
 // A forest is what is known of a log's tree: roots of subtrees, and hashes of
 // rows.
 type forest struct {
-	nodes map[span]chain.Hash
+	nodes map[seqSpan]chain.Hash
 	rows  map[int64]chain.Hash // row_hash by seq
 	// tile returns the root of a perfect subtree from a cache, if it is there.
-	tile func(span) (chain.Hash, bool)
+	tile func(seqSpan) (chain.Hash, bool)
 }
 
 func newForest() *forest {
-	return &forest{nodes: map[span]chain.Hash{}, rows: map[int64]chain.Hash{}}
+	return &forest{nodes: map[seqSpan]chain.Hash{}, rows: map[int64]chain.Hash{}}
 }
 
 // addFrontier adds the perfect subtrees of a tree of size rows. They are as good
@@ -162,13 +162,13 @@ func (f *forest) take(st stretch, keep int64) {
 		for _, h := range st.hashes[lo-st.first : lo-st.first+n] {
 			t.Append(h)
 		}
-		f.nodes[span{lo, lo + n}] = t.Root()
+		f.nodes[seqSpan{lo, lo + n}] = t.Root()
 		lo += n
 	}
 }
 
 // node returns the root of a span if that is known without a look below it.
-func (f *forest) node(s span) (chain.Hash, bool) {
+func (f *forest) node(s seqSpan) (chain.Hash, bool) {
 	if h, ok := f.nodes[s]; ok {
 		return h, true
 	}
@@ -186,9 +186,9 @@ func (f *forest) node(s span) (chain.Hash, bool) {
 
 // missing returns the rows whose hashes are needed to know the roots of spans:
 // from the first to behind the last of them. The empty span is none.
-func (f *forest) missing(spans []span) (rows span) {
-	var walk func(span)
-	walk = func(s span) {
+func (f *forest) missing(spans []seqSpan) (rows seqSpan) {
+	var walk func(seqSpan)
+	walk = func(s seqSpan) {
 		if _, ok := f.node(s); ok {
 			return
 		}
@@ -198,7 +198,7 @@ func (f *forest) missing(spans []span) (rows span) {
 			walk(right)
 			return
 		}
-		if rows == (span{}) {
+		if rows == (seqSpan{}) {
 			rows = s
 		}
 		rows.lo, rows.hi = min(rows.lo, s.lo), max(rows.hi, s.hi)
@@ -213,7 +213,7 @@ func (f *forest) missing(spans []span) (rows span) {
 var errUnknownNode = errors.New("the tree is not known as far as that")
 
 // roots returns the roots of spans.
-func (f *forest) roots(spans []span) ([]chain.Hash, error) {
+func (f *forest) roots(spans []seqSpan) ([]chain.Hash, error) {
 	hashes := make([]chain.Hash, len(spans))
 	for i, s := range spans {
 		h, err := f.root(s)
@@ -225,7 +225,7 @@ func (f *forest) roots(spans []span) ([]chain.Hash, error) {
 	return hashes, nil
 }
 
-func (f *forest) root(s span) (chain.Hash, error) {
+func (f *forest) root(s seqSpan) (chain.Hash, error) {
 	if h, ok := f.node(s); ok {
 		return h, nil
 	}

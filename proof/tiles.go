@@ -65,7 +65,7 @@ func tileHashes(tree BundleTree, store TileStore) tlog.HashReader {
 func (t *Tiles) isOf(l chain.Log) bool { return t.Origin == chain.CheckpointOrigin(l) }
 
 // node returns the root of a perfect subtree of the tiles' tree.
-func (t *Tiles) node(s span) (chain.Hash, bool) {
+func (t *Tiles) node(s seqSpan) (chain.Hash, bool) {
 	n := s.hi - s.lo
 	if s.hi > t.Tree.Size || n&(n-1) != 0 || s.lo%n != 0 {
 		return chain.Hash{}, false
@@ -283,7 +283,7 @@ func (g *provenLog) extendTiles(ctx context.Context, store TileStore, from, to B
 		at, tree = BundleTree{size, chain.Hash(root)}, nil
 		return err
 	}
-	err := g.each(ctx, span{from.Size, to.Size}, func(h chain.Hash) error {
+	err := g.each(ctx, seqSpan{from.Size, to.Size}, func(h chain.Hash) error {
 		if tree == nil {
 			tree = &growingTree{old: tileHashes(at, store), since: tlog.StoredHashCount(at.Size)}
 		}
