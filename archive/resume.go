@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,13 +42,24 @@ type SegmentRef struct {
 }
 
 // Resume reads into st, the state of a line without segments, where the line
-// stands behind its first n segments, from the bucket alone, and names those of them that hold the last rows rows. The newest of
-// the n is read whole and its rows are checked; of the others only the metadata
-// is read. Whether they are what Kafka said is not its question.
+// stands behind its first n segments, from the bucket alone, and names those of
+// them that hold the last rows rows. The newest of the n is read whole and its
+// rows are checked; of the others only the metadata is read. Whether they are
+// what Kafka said is not its question.
 //
 // The cost is one GET a segment: as long as no anchor holds the heads, every
 // segment may be the last word on a log.
 func Resume(ctx context.Context, src Source, st *State, n, rows int64) (*Resumed, error) {
+	return resume(ctx, src, st, n, rows, false)
+}
+
+// ResumeWhole is [Resume], and reads every segment whole: each must be the one
+// that the segment after it names by its hash, down to the first.
+func ResumeWhole(ctx context.Context, src Source, st *State, n, rows int64) (*Resumed, error) {
+	return resume(ctx, src, st, n, rows, true)
+}
+
+func resume(ctx context.Context, src Source, st *State, n, rows int64, whole bool) (*Resumed, error) {
 	r, l := &Resumed{State: st}, st.Line
 	if n == 0 {
 		return r, nil
@@ -60,8 +72,8 @@ func Resume(ctx context.Context, src Source, st *State, n, rows int64) (*Resumed
 		return nil, fmt.Errorf("segment %d: %w: it says it is segment %d of %v in archive %s", n-1, ErrBreaks, newest.Ordinal, newest.Line(), newest.ArchiveID)
 	}
 	r.State.Take(newest)
-	w := &walk{src: src, line: l, state: r.State, wantRows: rows}
-	w.add(&sized{newest.Segment, newest.Bytes}, newest.SHA256)
+	w := &walk{src: src, line: l, state: r.State, wantRows: rows, whole: whole}
+	w.add(&sized{newest.Segment, newest.Bytes, newest.SHA256}, newest.SHA256)
 	if err := w.back(ctx, newest.Segment); err != nil {
 		return nil, err
 	}
@@ -120,12 +132,14 @@ type walk struct {
 	recent   []SegmentRef // newest first
 	seen     []seen       // newest first
 	archived bool
+	whole    bool // every segment is read whole
 }
 
 // A sized is a segment's metadata, and the bytes of its object.
 type sized struct {
 	*Segment
 	bytes int64
+	sum   chain.Hash // of the object, where that was read whole
 }
 
 // A seen is what a tail takes in of a segment.
@@ -175,6 +189,9 @@ func (w *walk) back(ctx context.Context, newer *Segment) error {
 			if newer.PreviousSHA256 == nil {
 				return fmt.Errorf("segment %d: %w: it has no previousSha256", newer.Ordinal, ErrBreaks)
 			}
+			if w.whole && seg.sum != *newer.PreviousSHA256 {
+				return fmt.Errorf("segment %d: %w: it is not the one that segment %d follows", seg.Ordinal, ErrBreaks, newer.Ordinal)
+			}
 			if !w.archived && seg.Rows > 0 {
 				if err := w.lastArchived(ctx, seg.Ordinal); err != nil {
 					return err
@@ -206,7 +223,11 @@ func (w *walk) metadata(ctx context.Context, from, to int64) ([]*sized, error) {
 	g.SetLimit(resumeParallel)
 	for i := range segs {
 		g.Go(func() (err error) {
-			segs[i], err = readMetadata(ctx, w.src, SegmentKey(w.line, from+int64(i)))
+			read := readMetadata
+			if w.whole {
+				read = readWhole
+			}
+			segs[i], err = read(ctx, w.src, SegmentKey(w.line, from+int64(i)))
 			if err != nil {
 				return fmt.Errorf("segment %d: %w", from+int64(i), err)
 			}
@@ -247,6 +268,19 @@ func readMetadata(ctx context.Context, src Source, key string) (*sized, error) {
 			return nil, fmt.Errorf("%w: %w", ErrBreaks, err)
 		}
 		seg, err := DecodeSegment(meta)
-		return &sized{seg, size}, err
+		return &sized{seg, size, chain.Hash{}}, err
 	}
+}
+
+// readWhole reads a segment's metadata, and the hash of its object.
+func readWhole(ctx context.Context, src Source, key string) (*sized, error) {
+	body, err := src.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	seg, err := SegmentMetadata(body)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBreaks, err)
+	}
+	return &sized{seg, int64(len(body)), sha256.Sum256(body)}, nil
 }

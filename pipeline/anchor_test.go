@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/archivetest"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/pipeline"
@@ -378,4 +379,105 @@ func (w *world) signAnchor(a *archive.Anchor, by ...note.Signer) []byte {
 		w.t.Fatal(err)
 	}
 	return body
+}
+
+// A start takes a few requests, however long the line is: it finds the newest
+// anchor by doubling and halving, reads back to the last full one, and lists no
+// segments. What Kafka knows makes it fewer still.
+func TestAStartDoesNotReadTheWholeLine(t *testing.T) {
+	for name, c := range map[string]struct {
+		anchorTopic string
+		most        int
+	}{"without Kafka": {"", 150}, "with Kafka": {anchorTopic, 120}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				key := newKey(t, "k")
+				w.archivedWith(signedBy(t, key), calls("s", 0, 3))
+				w.lengthen(key, 20_000, 5_000)
+				body, err := w.memory.Get(context.Background(), archive.AnchorKey(w.lineOf(0), 4999))
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.send(w.lineOf(0), body)
+				w.bucket.calls = nil
+				r := w.tether().ingest(2, signedBy(t, key), func(s *pipeline.Settings) { s.Window, s.AnchorTopic = 12, c.anchorTopic })
+				w.waitCommitted(0, 60_000)
+				if got := r.status(0).NextOffset; got != 60_000 {
+					t.Errorf("it goes on at offset %d", got)
+				}
+				r.wantCleanStop()
+				var gets, lists int
+				for _, call := range w.bucket.calls {
+					switch op, key, _ := strings.Cut(call, " "); {
+					case op == "get" || op == "tail":
+						gets++
+					case op == "list" && strings.HasPrefix(key, "log/"):
+						lists++
+					}
+				}
+				if gets > c.most || lists > 0 {
+					t.Errorf("%d GETs and %d LISTs of segments", gets, lists)
+				}
+				t.Logf("%d GETs", gets)
+			})
+		})
+	}
+}
+
+// lengthen makes a line of one segment, of three rows, one of so many segments and
+// anchors. Of the segments only the last ten are there, and they are all that is
+// to be read.
+func (w *world) lengthen(key *sign.Signer, segments, anchors int64) {
+	w.t.Helper()
+	ctx := context.Background()
+	root, err := archive.OpenRoot(ctx, w.memory)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	first, newest := w.ledger(0).segments[0], w.anchorsOf(0)[0]
+	st := archive.NewState(root.ArchiveID, w.lineOf(0))
+	st.Take(first)
+	st.Anchored(newest.Anchor, newest.sum)
+	for number := int64(1); number < anchors; number++ {
+		for st.Ordinal < segments*(number+1)/anchors {
+			if st.Ordinal >= segments-10 {
+				w.forgeNext(st, first)
+				continue
+			}
+			seg := &archive.Segment{Ordinal: st.Ordinal, FirstOffset: st.NextOffset, NextOffset: st.NextOffset + 3, Rows: 3}
+			st.Advance(seg, chain.Hash{byte(st.Ordinal), byte(st.Ordinal >> 8)}, 1000, 0)
+		}
+		a := st.NextAnchor(root.SHA256)
+		a.Time = archive.Time{Time: time.Now().UTC().Truncate(time.Microsecond)}
+		a.Complete()
+		w.putAnchor(a, key)
+		text, err := archive.EncodeAnchor(a)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		st.Anchored(a, archive.TextHash(text))
+	}
+	w.produce(0, slices.Repeat([]string{"{}"}, int(st.NextOffset)-3)...)
+}
+
+// forgeNext writes a segment that continues st and has the rows of another.
+func (w *world) forgeNext(st *archive.State, like *archive.SegmentObject) {
+	w.t.Helper()
+	o := *like
+	meta := *like.Segment
+	meta.FirstOffset, meta.NextOffset = st.NextOffset, st.NextOffset+3
+	o.Segment, o.Rows = &meta, slices.Clone(like.Rows)
+	for i := range o.Rows {
+		o.Rows[i].KafkaOffset.N = st.NextOffset + int64(i)
+	}
+	body, err := archivetest.Forge(st, &o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.put(st.Ordinal, body)
+	next, err := archive.ReadSegment(body, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	st.Take(next)
 }

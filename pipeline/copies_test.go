@@ -327,3 +327,51 @@ func TestAnArchiveThatBeganWithoutKeys(t *testing.T) {
 		}
 	})
 }
+
+// An anchor that nobody signed says nothing to a process with keys: a false head
+// in it, of a log that does not change, is not built on and not signed, be it
+// behind signed ones or in an archive that began without keys; nor is what a
+// segment says that is not the one that its successor names.
+func TestWhatNobodySignedIsNotSigned(t *testing.T) {
+	key := newKey(t, "k")
+	lie := func(w *world) {
+		w.t.Helper()
+		all := w.anchorsOf(0)
+		newest := all[len(all)-1]
+		a := *newest.Anchor
+		a.Number, a.Previous, a.Full, a.Segments = newest.Number+1, &newest.sum, false, nil
+		a.Heads = slices.Clone(a.Heads)
+		a.Heads[0].Head[0] ^= 1
+		w.putAnchor(&a)
+	}
+	for name, c := range map[string]struct {
+		first func(*pipeline.Settings)
+		lie   func(w *world)
+	}{
+		"behind signed ones":   {signedBy(t, key), lie},
+		"behind unsigned ones": {func(*pipeline.Settings) {}, lie},
+		"an old segment": {func(*pipeline.Settings) {}, func(w *world) {
+			body := w.otherSegment(0)
+			w.memory = without(t, w.memory, archive.SegmentKey(w.lineOf(0), 0))
+			w.bucket.Bucket = w.memory
+			w.put(0, body)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				w.archivedWith(c.first, calls("s", 0, 3), calls("s", 3, 3))
+				c.lie(w)
+				before := w.memoryKeys("")
+				w.produce(0, calls("s", 6, 3)...)
+				r := w.tether().ingest(2, signedBy(t, key))
+				time.Sleep(2 * time.Minute)
+				if err := r.stop(); !errors.Is(err, pipeline.ErrPartitionStopped) || len(r.stopped) != 1 {
+					t.Errorf("stop: %v, alarms %v", err, r.stopped)
+				}
+				if after := w.memoryKeys(""); !slices.Equal(after, before) {
+					t.Errorf("it wrote: %q", after[len(before):])
+				}
+			})
+		})
+	}
+}

@@ -212,7 +212,10 @@ func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher, k
 	if err != nil {
 		return nil, err
 	}
-	base, ahead := t.split(good, v)
+	if c.ring.Empty() {
+		good = t.vouched(v)
+	}
+	base, ahead := t.split(good)
 	r := &resumed{ahead: ahead, forgone: forgone}
 	if n := len(t.notes); n > 0 {
 		r.newest = t.notes[n-1]
@@ -263,7 +266,11 @@ func (c *consumer) resumeUnanchored(ctx context.Context, l archive.Line, v *vouc
 		return v.missing()
 	}
 	limit := c.windowLimit()
-	r, err := archive.Resume(ctx, c.Archive, c.newState(l), known, int64(limit))
+	read := archive.Resume
+	if !c.ring.Empty() {
+		read = archive.ResumeWhole // what is read here once will be signed
+	}
+	r, err := read(ctx, c.Archive, c.newState(l), known, int64(limit))
 	if err != nil {
 		return err
 	}

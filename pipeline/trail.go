@@ -130,16 +130,22 @@ func (sh *shared) introduce(k archive.AnchorKeys) {
 }
 
 // split parts a trail in the anchors that a start builds on and those that are to
-// be compared with what it then finds. It builds on those that are good, and on
-// others as far as a voucher reaches, for the segments that follow lead up to it.
-func (t *trail) split(good int, v *voucher) (base *trail, ahead []*anchorNote) {
-	at := good
-	for i, n := range t.notes {
-		if v != nil && n.Ordinal <= v.Ordinal {
-			at = max(at, i+1)
+// be compared with what it then finds.
+func (t *trail) split(at int) (base *trail, ahead []*anchorNote) {
+	return &trail{t.line, t.notes[:at]}, t.notes[at:]
+}
+
+// vouched returns how many anchors of a trail cover no more than a voucher does.
+// Where no key is known they are built on: the segments behind them lead up to
+// the voucher. What they say of logs that do not change there is nobody's word,
+// so where keys are known, and this process will sign it, they are not.
+func (t *trail) vouched(v *voucher) (n int) {
+	for i, a := range t.notes {
+		if v != nil && a.Ordinal <= v.Ordinal {
+			n = i + 1
 		}
 	}
-	return &trail{t.line, t.notes[:at]}, t.notes[at:]
+	return n
 }
 
 // anchors returns the documents.
