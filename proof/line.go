@@ -119,6 +119,9 @@ func newJoiner(v *verifier, l *surveyLine, from *SavedLine) *joiner {
 	if from != nil {
 		j.goOn(from)
 	}
+	if l.lost != nil {
+		j.fault(*l.lost)
+	}
 	return j
 }
 

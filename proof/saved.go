@@ -165,7 +165,8 @@ func (v *verifier) resume(r *Report) error {
 	return nil
 }
 
-// lostSince names lines, segments and anchors of a saved state that are gone.
+// lostSince names lines, segments and anchors of a saved state that are gone. What
+// a line has lost, it says itself.
 func (v *verifier) lostSince(s *survey, r *Report) {
 	for _, saved := range v.o.savedLines() {
 		k := lineKey{chain.Escape(saved.Topic), chain.Escape(saved.TopicID), saved.Partition}
@@ -183,8 +184,13 @@ func (v *verifier) lostSince(s *survey, r *Report) {
 			lost = fmt.Sprintf("%s are there before anchor %d", Count(l.passedAnchors, "anchor"), saved.Anchor)
 		}
 		if lost != "" {
-			r.fault(Fault{Kind: FaultMissing, Key: k.prefix("log"), Line: &line, Ordinal: -1, Text: fmt.Sprintf(
-				"%s; at the verification of %s it had segments 0 to %d and anchors 0 to %d", lost, saved.Time.UTC().Format(time.RFC3339), saved.Ordinal, saved.Anchor)})
+			f := Fault{Kind: FaultMissing, Key: k.prefix("log"), Line: &line, Ordinal: -1, Text: fmt.Sprintf(
+				"%s; at the verification of %s it had segments 0 to %d and anchors 0 to %d", lost, saved.Time.UTC().Format(time.RFC3339), saved.Ordinal, saved.Anchor)}
+			if l == nil {
+				r.fault(f)
+			} else {
+				l.lost = &f
+			}
 		}
 	}
 }

@@ -47,6 +47,7 @@ type surveyLine struct {
 	saved         *SavedLine // where an earlier verification ended
 	passed        int64      // segments up to there
 	passedAnchors int64      // anchors before the one that it ended with
+	lost          *Fault     // some of these are gone
 }
 
 // strays is a bounded list of the keys of strays.

@@ -85,27 +85,56 @@ type flags struct {
 	*flag.FlagSet
 	store []string
 	s3    s3sink.Options
+	kafka config.Kafka // where withKafka was called
+	more  bool
 }
 
 func newFlags(name string) *flags {
 	f := &flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError)}
 	f.SetOutput(io.Discard)
-	pass := func(name string) func(string) error {
-		return func(value string) error { f.store = append(f.store, "--"+name+"="+value); return nil }
-	}
-	f.Func(config.FileFlag, "", pass(config.FileFlag))
+	f.Func(config.FileFlag, "", f.pass(config.FileFlag))
 	var settings config.Ingest
-	for _, section := range storeSections(settings.Sections()) {
+	f.settings(storeSections(settings.Sections()))
+	return f
+}
+
+// withKafka adds the settings of how Kafka is reached.
+func (f *flags) withKafka() *flags {
+	f.more = true
+	var settings config.Ingest
+	f.settings(kafkaSections(settings.Sections()))
+	return f
+}
+
+func (f *flags) settings(sections []config.Section) {
+	for _, section := range sections {
 		for _, s := range config.WithSecretFiles(section.Settings) {
-			f.Func(s.Name, "", pass(s.Name))
+			if s.Value.Type == "" {
+				f.BoolFunc(s.Name, "", f.pass(s.Name))
+			} else {
+				f.Func(s.Name, "", f.pass(s.Name))
+			}
 		}
 	}
-	return f
+}
+
+// pass keeps the value of a setting for package config.
+func (f *flags) pass(name string) func(string) error {
+	return func(value string) error { f.store = append(f.store, "--"+name+"="+value); return nil }
 }
 
 // storeSections are the settings that are shared with ledgerlake-ingest.
 func storeSections(all []config.Section) []config.Section {
 	return config.Select(all, func(s config.Setting) bool { return strings.HasPrefix(s.Name, "s3.") })
+}
+
+// kafkaSections are those that a reader of one topic needs.
+func kafkaSections(all []config.Section) []config.Section {
+	names := []string{
+		"kafka.tls", "kafka.ca-file", "kafka.cert-file", "kafka.key-file",
+		"kafka.sasl.mechanism", "kafka.sasl.user", "kafka.sasl.password", "kafka.sasl.token",
+	}
+	return config.Select(all, func(s config.Setting) bool { return slices.Contains(names, s.Name) })
 }
 
 // parse returns what is no flag. The error matches [flag.ErrHelp] where help is
@@ -128,10 +157,14 @@ func (f *flags) parse(args []string) (rest []string, err error) {
 func (f *flags) load(environ []string) error {
 	var settings config.Ingest
 	all := settings.Sections()
-	if _, err := config.Load(all, storeSections(all), config.Input{Args: f.store, Environ: environ}); err != nil {
+	mine := storeSections(all)
+	if f.more {
+		mine = append(mine, kafkaSections(all)...)
+	}
+	if _, err := config.Load(all, mine, config.Input{Args: f.store, Environ: environ}); err != nil {
 		return err
 	}
-	f.s3 = settings.S3
+	f.s3, f.kafka = settings.S3, settings.Kafka
 	return nil
 }
 

@@ -36,8 +36,26 @@ Flags:
         Keys that these vouch for, by an anchor or by a key note, are found in the archive.
   --allow-unsigned
         Ask for consistency alone (T0): that nothing is signed by a known key is then not less than was asked for.
-{logKeys}  --tenant NAME
+{logKeys}  --expect HEAD|FILE
+        A head that the archive must have: tenant=NAME,topic=NAME,partition=N,size=ROWS,head=HEX (or root=HEX; topic-id=ID
+        and archive=ID if you like; %2C is a comma). Or a file that you kept: an anchor, a checkpoint, the --json report or
+        the state of an earlier verification. May be given more than once.
+  --expect-from PLACE
+        Where anchors are kept that nobody who can write to the bucket can change: kafka://HOST:PORT[/TOPIC] (default:
+        ledgerlake.anchors), s3://BUCKET of copies, a folder or a file. The archive must hold at least what they say.
+  --witness VKEY
+        A witness whose cosignatures of checkpoints count (c2sp.org/tlog-cosignature), or a file with one on each line.
+  --tenant NAME
         Check the rows of this tenant only. Objects are still hashed, and offsets still counted.
+  --topic NAME, --partition N
+        Check the lines of this topic, or of this partition, only.
+  --from-seq N
+        With --tenant: check rows from this one of each of its logs on. What an anchor covers before that is hashed only.
+  --since TIME
+        The same by when rows were archived: 2026-05-28T12:00:00Z, or a day.
+  --state FILE
+        Go on from where the last verification ended, and write there where this one ends. Whoever can change the file
+        can have changes passed over: keep it where only you can write.
   --json
         Print the report as one JSON object.
   --progress
@@ -55,5 +73,5 @@ Flags:
 
 // help is the text of --help.
 func help() string {
-	return strings.NewReplacer("{commands}", strings.TrimRight(commandList(), "\n"), "{logKeys}", logKeysHelp).Replace(helpText) + storeHelp()
+	return strings.NewReplacer("{commands}", strings.TrimRight(commandList(), "\n"), "{logKeys}", logKeysHelp).Replace(helpText) + storeHelp() + "\n" + kafkaHelp()
 }

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"runtime/pprof"
+	"strconv"
+	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/config"
@@ -25,14 +27,21 @@ type invocation struct {
 	keys     sign.Ring
 	logKeys  logKeys
 	unsigned bool
-	profile  string
-	flags    *flags
-	print    string // help or version, and nothing else is to be done
+	independence
+	witnesses []*sign.Witness
+	topic     string
+	partition *int32
+	fromSeq   int64
+	since     time.Time
+	state     string
+	profile   string
+	flags     *flags
+	print     string // help or version, and nothing else is to be done
 }
 
 // parse reads flags and the settings of the store.
 func parse(args, environ []string) (*invocation, error) {
-	in := &invocation{memory: proof.DefaultMemory, flags: newFlags(program)}
+	in := &invocation{memory: proof.DefaultMemory, flags: newFlags(program).withKafka()}
 	in.define()
 	rest, err := in.flags.parse(args)
 	switch {
@@ -47,7 +56,47 @@ func parse(args, environ []string) (*invocation, error) {
 		return nil, fmt.Errorf("%w: want one bucket URL or folder, got %d; --help says more", errUsage, len(rest))
 	}
 	in.target = rest[0]
+	if err := in.check(); err != nil {
+		return nil, err
+	}
 	return in, in.flags.load(environ)
+}
+
+// check refuses flags that do not go together.
+func (in *invocation) check() error {
+	part := in.tenant != "" || in.topic != "" || in.partition != nil || in.fromSeq > 0 || !in.since.IsZero()
+	switch {
+	case in.fromSeq > 0 && in.tenant == "":
+		return fmt.Errorf("%w: --from-seq is a row of a tenant's log: give --tenant", errUsage)
+	case part && in.state != "":
+		return fmt.Errorf("%w: --state says where all rows end: not with --tenant, --topic, --partition, --from-seq or --since", errUsage)
+	}
+	return nil
+}
+
+func (in *invocation) setPartition(text string) error {
+	n, err := parsePartition(text)
+	in.partition = &n
+	return err
+}
+
+func (in *invocation) setFromSeq(text string) error {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return errors.New("want the seq of a row, which is 0 or more")
+	}
+	in.fromSeq = n
+	return nil
+}
+
+func (in *invocation) setSince(text string) error {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			in.since = t.UTC()
+			return nil
+		}
+	}
+	return errors.New("want a time such as 2026-05-28T12:00:00Z, or a day (UTC)")
 }
 
 // define defines the flags.
@@ -55,6 +104,14 @@ func (in *invocation) define() {
 	f := in.flags
 	f.Func("key", "", func(v string) error { return addKey(&in.keys, v) })
 	f.BoolVar(&in.unsigned, "allow-unsigned", false, "")
+	f.Func("expect", "", in.expect)
+	f.Func("expect-from", "", func(v string) error { in.from = append(in.from, v); return nil })
+	f.Func("witness", "", func(v string) error { return addWitness(&in.witnesses, v) })
+	f.StringVar(&in.topic, "topic", "", "")
+	f.Func("partition", "", in.setPartition)
+	f.Func("from-seq", "", in.setFromSeq)
+	f.Func("since", "", in.setSince)
+	f.StringVar(&in.state, "state", "", "")
 	in.logKeys.define(f)
 	f.StringVar(&in.tenant, "tenant", "", "")
 	f.BoolVar(&in.json, "json", false, "")
@@ -84,6 +141,14 @@ func (in *invocation) verify(ctx context.Context, stderr io.Writer) (*proof.Repo
 		return nil, err
 	}
 	defer closeSource()
+	saved, err := loadState(in.state)
+	if err != nil {
+		return nil, err
+	}
+	defer in.independence.close()
+	if err := in.independence.open(ctx, in.target, in.flags); err != nil {
+		return nil, err
+	}
 	stop, err := startProfile(in.profile)
 	if err != nil {
 		return nil, err
@@ -91,7 +156,14 @@ func (in *invocation) verify(ctx context.Context, stderr io.Writer) (*proof.Repo
 	defer stop()
 	p := newProgress(stderr, in.progress)
 	defer p.end()
-	return proof.Verify(ctx, src, proof.Options{Keys: &in.keys, Unsigned: in.unsigned, LogKeys: logKeys, Tenant: in.tenant, Memory: in.memory, Progress: p.update})
+	r, err := proof.Verify(ctx, src, proof.Options{
+		Keys: &in.keys, Unsigned: in.unsigned, LogKeys: logKeys, Witnesses: in.witnesses, Expect: in.heads, ExpectFrom: in.places, Saved: saved,
+		Tenant: in.tenant, Topic: in.topic, Partition: in.partition, FromSeq: in.fromSeq, Since: in.since, Memory: in.memory, Progress: p.update,
+	})
+	if err != nil || in.state == "" {
+		return r, err
+	}
+	return r, saveState(in.state, r, time.Now())
 }
 
 // startProfile writes a CPU profile to a file until stop is called.

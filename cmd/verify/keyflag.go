@@ -59,3 +59,31 @@ func isFile(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && !info.IsDir()
 }
+
+// addWitness adds the witness of a --witness flag: a vkey, or the name of a file
+// with one on each line.
+func addWitness(all *[]*sign.Witness, value string) error {
+	text := value
+	if isFile(value) {
+		b, err := os.ReadFile(value)
+		if err != nil {
+			return err
+		}
+		text = string(b)
+	}
+	found := false
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		w, err := sign.ParseWitness(line)
+		if err != nil {
+			return err
+		}
+		*all, found = append(*all, w), true
+	}
+	if !found {
+		return fmt.Errorf("%s: there is no witness in it", value)
+	}
+	return nil
+}

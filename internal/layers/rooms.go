@@ -149,8 +149,9 @@ var Rooms = []Room{
 	{
 		Folder:      "cmd/verify",
 		Imports:     slices.Concat(product, []string{"config", "proof/offline"}),
-		Drivers:     []string{zap, pflag},
+		Drivers:     slices.Concat(kafka, []string{zap, pflag}), // copies of anchors lie in Kafka
 		TestImports: []string{"proof/prooftest"},
+		TestDrivers: []string{kfake},
 	},
 	{
 		Folder:      "cmd/devstack",
