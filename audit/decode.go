@@ -62,6 +62,10 @@ type Decoder struct {
 	// [CheckPromptPaths] says. nil means [DefaultPromptPaths]; an empty list
 	// leaves all text where it is.
 	PromptPaths []string
+	// Authorise says what a good record of the control topic lacks to govern an
+	// archive, in words that do not show the payload, or "". nil asks for
+	// nothing.
+	Authorise func(r *Record, m *Message) string
 
 	compile sync.Once
 	prompts *promptNode
@@ -83,6 +87,11 @@ func (d *Decoder) Decode(dst *Record, m *Message) *Reject {
 	w.d, w.m, w.dst, w.promptRoot = d, m, dst, d.promptRoot()
 	dst.arrive(m)
 	w.decode()
+	if w.reject == nil && d.Control && d.Authorise != nil {
+		if lacks := d.Authorise(dst, m); lacks != "" {
+			w.reject = &Reject{ReasonUnauthorised, lacks}
+		}
+	}
 	if w.reject != nil {
 		dst.becomeRejected(m, w.reject)
 	}

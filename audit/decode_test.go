@@ -282,6 +282,31 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// Who governs is asked for control records that are good otherwise, and for
+// nothing else; what they lack makes them rejects.
+func TestDecodeAsksWhoGoverns(t *testing.T) {
+	asked := 0
+	authorise := func(r *Record, m *Message) string {
+		asked++
+		if r.Kind.S != "redaction" || string(r.Slots[SlotContext]) != string(m.Value) {
+			t.Errorf("it is asked of kind %s, %s", r.Kind.S, r.Slots[SlotContext])
+		}
+		return "no key"
+	}
+	d := &Decoder{Control: true, Authorise: authorise}
+	var r Record
+	if reject := d.Decode(&r, message(bareControl)); reject == nil || reject.Error() != "unauthorised: no key" || r.Kind.S != KindRejected || asked != 1 {
+		t.Errorf("%v, %s, asked %d times", reject, r.Kind.S, asked)
+	}
+	if reject := d.Decode(&r, message("{")); reject == nil || reject.Reason != ReasonInvalidJSON || asked != 1 {
+		t.Errorf("%v, asked %d times", reject, asked)
+	}
+	d = &Decoder{Authorise: authorise}
+	if accept(t, d, message(bareCall)); asked != 1 {
+		t.Error("it is asked of a call")
+	}
+}
+
 // A control record's row has its value as context, byte for byte.
 func TestDecodeControl(t *testing.T) {
 	d := &Decoder{Control: true}

@@ -45,6 +45,7 @@ type comparison struct {
 	state   *archive.State // in front of the segment
 	window  *window        // in front of the segment
 	decoder *audit.Decoder
+	unkeyed *audit.Decoder // without control keys
 	writer  archive.Writer // ours
 	trusted archive.Writer // who vouched last, before this process began
 	start   int64          // Kafka's log start
@@ -226,9 +227,8 @@ func (c *comparison) record(r *kgo.Record) error {
 		return c.forged(r.Offset, "it lies in a gap (%s), and Kafka has a record there", s.gap)
 	}
 	c.next++
-	m := message(r, nil)
 	var rec audit.Record
-	reject := c.decoder.Decode(&rec, m)
+	m, reject := c.decode(&rec, r, s)
 	if s.duplicate != nil {
 		return c.duplicate(s, &rec, reject)
 	}
@@ -432,7 +432,7 @@ func (c *consumer) compareOnce(ctx context.Context, known *bounds, st *archive.S
 func (c *consumer) compareWithin(ctx context.Context, b bounds, st *archive.State, w *window, trusted archive.Writer, o *archive.SegmentObject) error {
 	finder := newRowFinder(c.Archive, st)
 	x := &comparison{
-		o: o, state: st, window: w, decoder: c.decoder(st.Line.Topic), writer: c.writer, trusted: trusted, start: b.start, now: c.Now(),
+		o: o, state: st, window: w, decoder: c.decoder(st.Line.Topic), unkeyed: c.unkeyedDecoder(st.Line.Topic), writer: c.writer, trusted: trusted, start: b.start, now: c.Now(),
 		compacted: func() (bool, error) { return c.isCompacted(ctx, st.Line.Topic) },
 		rowAt:     func(tenant string, seq, hint int64) (archivedRow, error) { return finder.find(ctx, tenant, seq, hint) },
 	}

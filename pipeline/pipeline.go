@@ -91,6 +91,8 @@ type Settings struct {
 	Signers func(now time.Time) []note.Signer
 	Keys    *sign.Ring // whose anchors are believed; nil: nobody's
 	// AnchorKeys are what anchors say of keys that are good from the next one on.
+	// Where it names control keys, a control record that none of them signed is
+	// rejected.
 	AnchorKeys archive.AnchorKeys
 	// AnchorEvery is how long a change waits for its anchor. Default 1 min;
 	// below 0, none is written.
@@ -208,7 +210,7 @@ func setDefault[T comparable](v *T, d T) {
 
 // decoder returns the decoder of a topic.
 func (s *Settings) decoder(topic string) *audit.Decoder {
-	d := &audit.Decoder{Control: topic == s.ControlTopic, KeyIsTenant: s.KeyIsTenant, PromptPaths: s.PromptPaths}
+	d := &audit.Decoder{Control: topic == s.ControlTopic, KeyIsTenant: s.KeyIsTenant, PromptPaths: s.PromptPaths, Authorise: s.authorise()}
 	if len(s.RetainPrompts) > 0 {
 		d.RetainPrompts = func(tenant string) bool {
 			return slices.Contains(s.RetainPrompts, tenant) || slices.Contains(s.RetainPrompts, "*")
@@ -226,7 +228,8 @@ func (s *Settings) writer() archive.Writer {
 		PromptPaths   []string
 		Policy        string
 		KeyedTopics   []string `json:",omitempty"`
-	}{s.ControlTopic, s.KeyIsTenant, s.RetainPrompts, s.PromptPaths, audit.PolicyNone, s.KeyedTopics})
+		ControlKeys   []string `json:",omitempty"`
+	}{s.ControlTopic, s.KeyIsTenant, s.RetainPrompts, s.PromptPaths, audit.PolicyNone, s.KeyedTopics, s.AnchorKeys.Control})
 	if err != nil {
 		panic(err) // strings and booleans always marshal
 	}
