@@ -233,40 +233,48 @@ func (s *statement) check(c *Checked, o CheckOptions) error {
 	if err := introduce(ring, s.introductions, s.log.ArchiveID); err != nil {
 		return err
 	}
-	byAnchor, err := s.checkAnchor(c, ring)
+	byAnchor, at, err := s.checkAnchor(c, ring)
 	if err != nil {
 		return err
 	}
-	byCheckpoint, err := s.checkCheckpoint(c, ring, o.Witnesses)
+	byCheckpoint, err := s.checkCheckpoint(c, ring, o.Witnesses, at)
 	if err != nil {
 		return err
 	}
-	for _, vkey := range slices.Concat(byAnchor, byCheckpoint) {
+	for _, vkey := range slices.Concat(byAnchor.By, byCheckpoint.By) {
 		if !slices.Contains(c.SignedBy, vkey) {
 			c.SignedBy = append(c.SignedBy, vkey)
 		}
 	}
-	s.rate(c, len(byAnchor)+len(byCheckpoint) > 0)
-	return nil
+	return s.rate(c, byAnchor.State, byCheckpoint.State)
 }
 
-// rate says what the signatures make of it.
-func (s *statement) rate(c *Checked, signed bool) {
-	switch {
+// rate says what the signatures make of it. Where one of two notes is signed by
+// a good key the other has to be, for nobody signs but one of them.
+func (s *statement) rate(c *Checked, states ...sign.State) error {
+	signed := slices.Contains(states, sign.Good)
+	switch both := s.anchor != nil && s.checkpoint != nil; {
 	case !signed:
 		c.less = true
 		c.not("that anybody vouches for the root: no signature over it is by a key that was given")
+		return nil
+	case both && slices.Contains(states, sign.Unknown):
+		return errStranger
+	case both && slices.Contains(states, sign.Unsigned):
+		c.less = true
+		c.not("the anchor or the checkpoint, of which one is not signed")
+	}
+	c.proved("size and root are signed by %s", strings.Join(names(c.SignedBy), ", "))
+	if s.anchor == nil {
+		c.not("when the tree had %d rows, but by the rows' own word: a checkpoint has no time", s.tree.Size)
+	}
+	switch {
 	case len(c.Witnesses) > 0:
 		c.Tier = TierT3
 	case c.Tier == TierT0:
 		c.Tier = TierT1
 	}
-	if signed {
-		c.proved("size and root are signed by %s", strings.Join(names(c.SignedBy), ", "))
-	}
-	if s.anchor == nil {
-		c.not("when the tree had %d rows, but by the rows' own word: a checkpoint has no time", s.tree.Size)
-	}
+	return nil
 }
 
 func names(vkeys []string) (all []string) {
@@ -277,49 +285,55 @@ func names(vkeys []string) (all []string) {
 	return all
 }
 
-// checkAnchor returns the good keys that signed the anchor.
-func (s *statement) checkAnchor(c *Checked, ring *sign.Ring) ([]string, error) {
+// checkAnchor says who signed the anchor, and, where the anchor has the
+// checkpoint in it, when.
+func (s *statement) checkAnchor(c *Checked, ring *sign.Ring) (v sign.Verdict, at time.Time, err error) {
 	if s.anchor == nil {
-		return nil, nil
+		return v, at, nil
 	}
 	a, err := decodeAnchorNote([]byte(*s.anchor))
 	if err != nil {
-		return nil, fmt.Errorf("anchor: %w", err)
+		return v, at, fmt.Errorf("anchor: %w", err)
 	}
 	line := archive.Line{Topic: s.log.Topic, TopicID: s.log.TopicID, Partition: s.log.Partition}
 	h := headIn(a.Anchor, s.log.Tenant)
 	switch {
 	case a.ArchiveID != s.log.ArchiveID || a.Line() != line:
-		return nil, fmt.Errorf("the anchor is of another archive or partition")
+		return v, at, fmt.Errorf("the anchor is of another archive or partition")
 	case h == nil || h.Size != s.tree.Size || h.Root != s.tree.Root || h.Scheme != s.scheme:
-		return nil, fmt.Errorf("the anchor does not state this tree of the log")
+		return v, at, fmt.Errorf("the anchor does not state this tree of the log")
 	}
-	v := ring.Check(a.note, sign.Anchor, a.Time.Time)
+	v = ring.Check(a.note, sign.Anchor, a.Time.Time)
 	if v.State == sign.Bad {
-		return nil, fmt.Errorf("anchor: %w", errForged)
+		return v, at, fmt.Errorf("anchor: %w", errForged)
 	}
 	if len(v.By) > 0 {
 		c.proved("anchor %d of %s/%d covered the tree of %d rows at %s, by the clock of whoever signed", a.Number, Printable(a.Topic), a.Partition, h.Size, a.Time.UTC().Format(archive.TimeLayout))
 	}
-	return v.By, nil
+	for _, p := range a.Checkpoints {
+		if s.checkpoint != nil && p.Note == *s.checkpoint && v.State == sign.Good {
+			at = a.Time.Time
+		}
+	}
+	return v, at, nil
 }
 
-// checkCheckpoint returns the good keys that signed the checkpoint, and notes
-// the witnesses that did.
-func (s *statement) checkCheckpoint(c *Checked, ring *sign.Ring, witnesses []*sign.Witness) ([]string, error) {
+// checkCheckpoint says who signed the checkpoint, and notes the witnesses that
+// did. at is the time of an anchor that has it, or zero.
+func (s *statement) checkCheckpoint(c *Checked, ring *sign.Ring, witnesses []*sign.Witness, at time.Time) (v sign.Verdict, err error) {
 	if s.checkpoint == nil {
-		return nil, nil
+		return v, nil
 	}
 	n, err := sign.Parse([]byte(*s.checkpoint))
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+		return v, fmt.Errorf("checkpoint: %w", err)
 	}
 	if n.Text != chain.CheckpointText(chain.CheckpointOrigin(s.log), s.tree.Size, s.tree.Root) {
-		return nil, fmt.Errorf("the checkpoint is not that of this tree of the log")
+		return v, fmt.Errorf("the checkpoint is not that of this tree of the log")
 	}
-	v := ring.Check(n, sign.Anchor, time.Time{})
+	v = ring.Check(n, sign.Anchor, at)
 	if v.State == sign.Bad {
-		return nil, fmt.Errorf("checkpoint: %w", errForged)
+		return v, fmt.Errorf("checkpoint: %w", errForged)
 	}
 	for _, sig := range n.Signatures {
 		for _, w := range witnesses {
@@ -328,7 +342,7 @@ func (s *statement) checkCheckpoint(c *Checked, ring *sign.Ring, witnesses []*si
 			}
 			at, err := w.Check(n.Text, sig)
 			if err != nil {
-				return nil, fmt.Errorf("checkpoint: %w", err)
+				return v, fmt.Errorf("checkpoint: %w", err)
 			}
 			if !slices.Contains(c.Witnesses, w.VKey()) {
 				c.Witnesses = append(c.Witnesses, w.VKey())
@@ -336,7 +350,7 @@ func (s *statement) checkCheckpoint(c *Checked, ring *sign.Ring, witnesses []*si
 			c.proved("witness %s cosigned the checkpoint at %s", Printable(w.Name()), at.Format(time.RFC3339))
 		}
 	}
-	return v.By, nil
+	return v, nil
 }
 
 // introduce adds the keys that notes introduce: key notes by a good key, and the

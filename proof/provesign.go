@@ -44,7 +44,7 @@ func (l *provenLine) introductions(ctx context.Context, n *sign.Note, at time.Ti
 		return nil, false, nil
 	}
 	for _, sig := range n.Signatures {
-		notes, err := l.certificates(ctx, sig, depth)
+		notes, err := l.certificates(ctx, sig, at, depth)
 		if err != nil || len(notes) > 0 {
 			return notes, true, err
 		}
@@ -63,7 +63,7 @@ func (l *provenLine) introductions(ctx context.Context, n *sign.Note, at time.Ti
 
 // certificates returns key notes for the key of a signature, and what introduces
 // the keys that signed those.
-func (l *provenLine) certificates(ctx context.Context, sig sign.Signature, depth int) (notes []string, err error) {
+func (l *provenLine) certificates(ctx context.Context, sig sign.Signature, at time.Time, depth int) (notes []string, err error) {
 	all, err := l.p.keyNotes(ctx)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (l *provenLine) certificates(ctx context.Context, sig sign.Signature, depth
 		if !isKeyOf(k.vkey, sig) {
 			continue
 		}
-		more, _, err := l.introductions(ctx, k.note, time.Time{}, depth+1)
+		more, _, err := l.introductions(ctx, k.note, at, depth+1)
 		if err != nil {
 			return nil, err
 		}
