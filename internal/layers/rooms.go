@@ -136,7 +136,7 @@ var Rooms = []Room{
 	{
 		// Queries by DuckDB in process: a module of its own, as it needs cgo.
 		Folder: "internal/duckdb", Never: talking, TestOnly: true,
-		TestImports: []string{"audit", "chain", "parquet"},
+		TestImports: []string{"audit", "chain", "parquet", "archive", "proof", "proof/prooftest"},
 		TestDrivers: []string{"github.com/duckdb/duckdb-go/v2"},
 	},
 	{
