@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,20 @@ func TierText(tier string) string {
 		return "consistent, signed by a known key, no shorter than an independent head, and witnessed"
 	}
 	return "not proved"
+}
+
+// TierWords returns the tier, and how many rows it does not reach yet.
+func (r *Report) TierWords() string {
+	var left int64
+	for _, l := range r.Lines {
+		for i := range l.Logs {
+			left += l.Logs[i].Size - l.Logs[i].Signed
+		}
+	}
+	if !r.reaches(TierT1) || left == 0 {
+		return r.Tier
+	}
+	return fmt.Sprintf("%s, but for %s that no signed anchor covers yet", r.Tier, Count(left, "row"))
 }
 
 // claims fills in what was proved and what was not, in plain words.

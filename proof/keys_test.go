@@ -132,6 +132,25 @@ func TestNotesAmongSignedOnes(t *testing.T) {
 	}
 }
 
+// An anchor that covers no row says nothing of rows; nor does one that covers
+// none of the tenant that was asked for.
+func TestAnAnchorThatCoversNothing(t *testing.T) {
+	a := prooftest.New()
+	a.Signers = []*sign.Signer{keyA}
+	l := a.Line("audit.calls", 0)
+	l.Anchor()
+	l.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+	o := proof.Options{Keys: ring(t, keyA)}
+	sure(t, verifyWith(t, a.Objects(), o), 3, proof.TierT0, "no anchor by a good key in 1 line")
+	l.Anchor()
+	l.Segment(func(b *prooftest.Batch) { b.Call("globex") })
+	sure(t, verifyWith(t, a.Objects(), o), 0, proof.TierT1, "1 row of globex not anchored yet")
+	o.Tenant = "globex"
+	sure(t, verifyWith(t, a.Objects(), o), 3, proof.TierT1, "no anchor by a good key covers a row of tenant globex")
+	o.Unsigned = true
+	sure(t, verifyWith(t, a.Objects(), o), 0, proof.TierT1)
+}
+
 // A line is proved up to its newest anchor by a good key, whatever stands
 // behind that one.
 func TestALineIsSignedUpToItsNewestGoodAnchor(t *testing.T) {

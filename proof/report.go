@@ -349,7 +349,7 @@ func (l *LineReport) tier() string {
 	switch {
 	case !l.Proved:
 		return TierNone
-	case l.Signed == nil:
+	case !l.covered():
 		return TierT0
 	}
 	least := ""
@@ -398,14 +398,29 @@ func (v *verifier) unsigned(r *Report, notes noteCounts) []string {
 	}
 	var without []string
 	for _, l := range r.Lines {
-		if l.Rows > 0 && l.Signed == nil {
+		if l.Rows > 0 && !l.covered() {
 			without = append(without, l.Line.String())
 		}
 	}
 	all.addIf(len(without) > 0, "no anchor by a good key in %s: %s", Count(int64(len(without)), "line"), some(without))
+	all.addIf(len(without) == 0 && r.Tenant != "" && r.signedRows() == 0, "no anchor by a good key covers a row of tenant %s", name(r.Tenant))
 	all.addIf(notes.unsigned > 0 && v.keys.signed, "%s without a signature, while others are signed", Count(notes.unsigned, "note"))
 	all.addIf(notes.unknown > 0, "%s signed by none of the keys that were given", Count(notes.unknown, "note"))
 	return all
+}
+
+// covered reports whether an anchor by a good key covers anything of the line.
+func (l *LineReport) covered() bool { return l.Signed != nil && l.Signed.Ordinal >= 0 }
+
+// signedRows returns how many of the rows that were asked for an anchor by a good
+// key covers.
+func (r *Report) signedRows() (n int64) {
+	for _, l := range r.Lines {
+		for i := range l.Logs {
+			n += l.Logs[i].Signed
+		}
+	}
+	return n
 }
 
 // unwitnessed says which logs no witness vouches for, where some were given.

@@ -189,9 +189,9 @@ func verdict(r *proof.Report) string {
 	}
 	switch r.ExitCode() {
 	case 0:
-		return fmt.Sprintf("OK: %s are %s (%s)", rows, proof.TierText(r.Tier), r.Tier)
+		return fmt.Sprintf("OK: %s are %s (%s)", rows, proof.TierText(r.Tier), r.TierWords())
 	case 4:
-		return fmt.Sprintf("OK, BUT LOOK: %s are %s (%s); to look at, above: %s", rows, proof.TierText(r.Tier), r.Tier, proof.Count(int64(len(r.Looks)), "thing"))
+		return fmt.Sprintf("OK, BUT LOOK: %s are %s (%s); to look at, above: %s", rows, proof.TierText(r.Tier), r.TierWords(), proof.Count(int64(len(r.Looks)), "thing"))
 	case 3:
 		return fmt.Sprintf("INCOMPLETE: no fault was found, but less than was asked for could be verified (tier %s): %s", r.Tier, r.Less[0])
 	}
