@@ -175,38 +175,14 @@ var ErrOtherAnchor = errors.New("the anchor is not one of this line as it stands
 
 // Agrees returns nil if a is the next anchor of the line and says what the state
 // says, of which it covers all; else an error that matches [ErrOtherAnchor].
-// Time, keys, checkpoints and signatures are not its question. Where no anchor of
-// the line is known, one of a higher number is compared as far as that goes.
+// Time, keys, checkpoints and signatures are not its question.
 func (s *State) Agrees(a *Anchor, archiveSHA256 chain.Hash) error {
 	want := s.NextAnchor(archiveSHA256)
-	known := s.Tail.Anchor != nil || a.Number == 0
-	if !known {
-		want.Number, want.Previous = a.Number, a.Previous
-		want.Segments = want.Segments[max(0, len(want.Segments)-len(a.Segments)):]
-		want.Full, want.Heads = a.Full, s.headsLike(a)
-	}
 	want.Complete()
 	if what := firstOther(want, a); what != "" {
 		return fmt.Errorf("anchor %d: %w: it has another %s", a.Number, ErrOtherAnchor, what)
 	}
 	return nil
-}
-
-// headsLike returns the heads of the logs that a lists, all of them if it is
-// full.
-func (s *State) headsLike(a *Anchor) (heads []AnchorHead) {
-	if a.Full {
-		for tenant, h := range s.Heads {
-			heads = append(heads, anchorHead(tenant, h))
-		}
-		return heads
-	}
-	for i := range a.Heads {
-		if h, ok := s.Heads[a.Heads[i].Tenant]; ok {
-			heads = append(heads, anchorHead(a.Heads[i].Tenant, h))
-		}
-	}
-	return heads
 }
 
 // firstOther names the first member in which two complete anchors differ.

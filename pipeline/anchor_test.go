@@ -481,3 +481,32 @@ func (w *world) forgeNext(st *archive.State, like *archive.SegmentObject) {
 	}
 	st.Take(next)
 }
+
+// Where nothing vouches for the anchors that are there, all of them are compared
+// with the segments, in their order: the next one lists what changed since, and
+// no more.
+func TestAnchorsAreComparedFromTheFirst(t *testing.T) {
+	for name, mutate := range map[string]func(*pipeline.Settings){"without keys": func(*pipeline.Settings) {}, "the first start with keys": signedBy(t, newKey(t, "k"))} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				offset := int64(0)
+				life := func(seed byte, mutate func(*pipeline.Settings), values ...string) {
+					w.produce(0, values...)
+					offset += int64(len(values))
+					w.tether().ingest(seed, mutate).waitAndStop(offset)
+				}
+				unsigned := func(*pipeline.Settings) {}
+				life(1, unsigned, calls("s", 0, 3)...)
+				life(2, unsigned, "{") // of the log _unattributed
+				life(3, unsigned, calls("s", 3, 3)...)
+				w.deleteVouchers()
+				life(4, mutate, "{")
+				w.check(0)
+				all := w.anchorsOf(0)
+				if n := len(all); n != 4 || len(all[n-1].Heads) != 1 || all[n-1].Heads[0].Tenant != "_unattributed" {
+					t.Errorf("%d anchors, the newest lists %d heads", n, len(all[n-1].Heads))
+				}
+			})
+		})
+	}
+}

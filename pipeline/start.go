@@ -44,11 +44,11 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 		return nil, err
 	}
 	st, w := r.state, r.window
-	if err := c.catchUp(ctx, st, w, v.writer()); err != nil {
+	if err := c.walk(ctx, st, w, v.writer(), &r.ahead); err != nil {
 		return nil, err
 	}
-	if err := c.compareAnchors(ctx, r); err != nil {
-		return nil, err
+	if len(r.ahead) > 0 {
+		return nil, fmt.Errorf("anchor %d: %w: it covers segment %d, and the line ends behind %d", r.ahead[0].Number, archive.ErrOtherAnchor, r.ahead[0].Ordinal, st.Ordinal-1)
 	}
 	b, err := c.bounds(ctx, at.topic, at.number)
 	if err != nil {
@@ -93,8 +93,16 @@ func (c *consumer) copyAgain(l archive.Line, n *anchorNote, known []*copied) {
 // continue the line is read twice before that is believed. trusted is the writer
 // who vouched last.
 func (c *consumer) catchUp(ctx context.Context, st *archive.State, w *window, trusted archive.Writer) error {
+	return c.walk(ctx, st, w, trusted, new([]*anchorNote))
+}
+
+// walk is catchUp, and passes the anchors that are ahead on its way.
+func (c *consumer) walk(ctx context.Context, st *archive.State, w *window, trusted archive.Writer, ahead *[]*anchorNote) error {
 	known := &bounds{end: -1}
 	for attempt := 1; ; attempt++ {
+		if err := c.pass(ctx, st, ahead); err != nil {
+			return err
+		}
 		before := st.Ordinal
 		err := c.inTurn(ctx, func() error { return c.catchUpOne(ctx, known, st, w, trusted) })
 		switch {
@@ -208,24 +216,21 @@ func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher, k
 	if err := c.checkCopies(ctx, t, known, forgone); err != nil {
 		return nil, err
 	}
-	good, err := c.trusted(ctx, t)
+	good, err := c.believed(ctx, t, v)
 	if err != nil {
 		return nil, err
 	}
-	if c.ring.Empty() {
-		good = t.vouched(v)
-	}
 	base, ahead := t.split(good)
 	r := &resumed{ahead: ahead, forgone: forgone}
-	if n := len(t.notes); n > 0 {
-		r.newest = t.notes[n-1]
-	}
-	if len(base.notes) == 0 {
+	if len(t.notes) == 0 {
 		return r, c.resumeUnanchored(ctx, l, v, r)
 	}
-	limit := c.windowLimit()
-	if r.state, r.window, err = c.resumeAnchored(ctx, base, limit); err != nil {
-		return nil, err
+	r.newest = t.notes[len(t.notes)-1]
+	r.state, r.window = c.newState(l), newWindow()
+	if good > 0 {
+		if r.state, r.window, err = c.resumeAnchored(ctx, base, c.windowLimit()); err != nil {
+			return nil, err
+		}
 	}
 	if v != nil && v.Ordinal < r.state.Ordinal-1 {
 		return r, v.checkListed(base)
@@ -239,20 +244,28 @@ func (c *consumer) followTo(ctx context.Context, r *resumed, v *voucher) error {
 	if v == nil {
 		return nil
 	}
-	for r.state.Ordinal <= v.Ordinal {
-		o, err := archive.GetNext(ctx, c.Archive, r.state)
-		if errors.Is(err, archive.ErrNotFound) {
-			return v.missing()
+	for {
+		if err := c.pass(ctx, r.state, &r.ahead); err != nil {
+			return err
 		}
+		if r.state.Ordinal > v.Ordinal {
+			return v.check(r.state)
+		}
+		var o *archive.SegmentObject
+		err := c.insist(ctx, r.state.Line, archive.SegmentKey(r.state.Line, r.state.Ordinal), func(ctx context.Context, _ string) (err error) {
+			if o, err = archive.GetNext(ctx, c.Archive, r.state); errors.Is(err, archive.ErrNotFound) {
+				return v.missing()
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		c.take(r.state, r.window, o)
 	}
-	return v.check(r.state)
 }
 
-// resumeUnanchored reads a line's state without its anchors.
+// resumeUnanchored reads the state of a line without anchors.
 func (c *consumer) resumeUnanchored(ctx context.Context, l archive.Line, v *voucher, into *resumed) error {
 	n, err := archive.CountSegments(ctx, c.Archive, l)
 	if err != nil {
@@ -279,23 +292,22 @@ func (c *consumer) resumeUnanchored(ctx context.Context, l archive.Line, v *vouc
 			return err
 		}
 	}
-	if n := len(into.ahead); n > 0 {
-		into.ahead = into.ahead[n-1:] // of no older one is anything known
-	}
 	into.state = r.State
 	into.window, err = c.readWindow(ctx, l, r.Recent, limit)
 	return err
 }
 
-// compareAnchors requires that the anchors that were not believed say what the
-// segments do, and takes them in.
-func (c *consumer) compareAnchors(ctx context.Context, r *resumed) error {
-	for _, n := range r.ahead {
-		err := c.insist(ctx, n.Line(), archive.AnchorKey(n.Line(), n.Number), func(ctx context.Context, _ string) error { return c.agrees(ctx, r.state, n) })
+// pass requires of each anchor that is ahead and that a state has reached that it
+// says what the state does, and takes it in. Nobody's word is needed for it then.
+func (c *consumer) pass(ctx context.Context, st *archive.State, ahead *[]*anchorNote) error {
+	for len(*ahead) > 0 && (*ahead)[0].Ordinal < st.Ordinal {
+		n := (*ahead)[0]
+		err := c.insist(ctx, st.Line, archive.AnchorKey(st.Line, n.Number), func(ctx context.Context, _ string) error { return c.agrees(ctx, st, n) })
 		if err != nil {
 			return err
 		}
-		r.state.Anchored(n.Anchor, n.sum)
+		st.Anchored(n.Anchor, n.sum)
+		*ahead = (*ahead)[1:]
 	}
 	return nil
 }

@@ -93,8 +93,32 @@ func (sh *shared) longer(ctx context.Context, t *trail) (bool, error) {
 	if err := oldest.FollowsAnchor(last.Anchor, last.sum); err != nil {
 		return false, err
 	}
+	for _, n := range older {
+		n.body = nil // only that of the newest is sent again
+	}
 	t.notes = append(older, t.notes...)
 	return true, nil
+}
+
+// believed returns how many anchors of a trail a start builds on, and makes the
+// trail longer until there is one, or it is whole: those below the newest that a
+// good key has signed, and it. Where no key is known, those that cover no more
+// than a voucher does, for the segments behind them lead up to it.
+func (sh *shared) believed(ctx context.Context, t *trail, v *voucher) (n int, err error) {
+	for more := len(t.notes) > 0; more && n == 0; {
+		if n, err = sh.trusted(ctx, t); err != nil {
+			return 0, err
+		}
+		if sh.ring.Empty() {
+			n = t.vouched(v)
+		}
+		if n == 0 {
+			if more, err = sh.longer(ctx, t); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return n, nil
 }
 
 // trusted returns how many anchors of the trail are good: as many as lie below
@@ -136,9 +160,8 @@ func (t *trail) split(at int) (base *trail, ahead []*anchorNote) {
 }
 
 // vouched returns how many anchors of a trail cover no more than a voucher does.
-// Where no key is known they are built on: the segments behind them lead up to
-// the voucher. What they say of logs that do not change there is nobody's word,
-// so where keys are known, and this process will sign it, they are not.
+// What they say of logs that do not change behind them is nobody's word, and so
+// is built on only where this process signs nothing.
 func (t *trail) vouched(v *voucher) (n int) {
 	for i, a := range t.notes {
 		if v != nil && a.Ordinal <= v.Ordinal {
