@@ -490,20 +490,23 @@ func TestAnchorsAreComparedFromTheFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
 				offset := int64(0)
-				life := func(seed byte, mutate func(*pipeline.Settings), values ...string) {
-					w.produce(0, values...)
-					offset += int64(len(values))
+				life := func(seed byte, tenant string, mutate func(*pipeline.Settings)) {
+					r := &kgo.Record{Key: []byte(tenant), Headers: []kgo.RecordHeader{{Key: "tenant", Value: []byte(tenant)}}, Value: []byte("{")}
+					if err := w.client.ProduceSync(context.Background(), r).FirstErr(); err != nil {
+						t.Fatal(err)
+					}
+					offset++
 					w.tether().ingest(seed, mutate).waitAndStop(offset)
 				}
 				unsigned := func(*pipeline.Settings) {}
-				life(1, unsigned, calls("s", 0, 3)...)
-				life(2, unsigned, "{") // of the log _unattributed
-				life(3, unsigned, calls("s", 3, 3)...)
+				life(1, "acme", unsigned)
+				life(2, "globex", unsigned)
+				life(3, "acme", unsigned)
 				w.deleteVouchers()
-				life(4, mutate, "{")
+				life(4, "globex", mutate)
 				w.check(0)
 				all := w.anchorsOf(0)
-				if n := len(all); n != 4 || len(all[n-1].Heads) != 1 || all[n-1].Heads[0].Tenant != "_unattributed" {
+				if n := len(all); n != 4 || len(all[n-1].Heads) != 1 || all[n-1].Heads[0].Tenant != "globex" {
 					t.Errorf("%d anchors, the newest lists %d heads", n, len(all[n-1].Heads))
 				}
 			})

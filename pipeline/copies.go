@@ -200,9 +200,9 @@ func (k *copies) learn(n *anchorNote) {
 // run sends copies until ctx is done. A Kafka that does not take them holds up
 // nothing.
 func (k *copies) run(ctx context.Context) {
-	opts := slices.Concat([]kgo.Opt{
+	opts := slices.Concat(k.c.Client, []kgo.Opt{
 		kgo.WithContext(ctx), kgo.ProducerBatchMaxBytes(maxCopy), kgo.DisableIdempotentWrite(), kgo.RecordDeliveryTimeout(copyTimeout), kgo.ProducerLinger(0),
-	}, k.c.Client)
+	})
 	client, err := kgo.NewClient(opts...)
 	if err != nil {
 		k.c.warn("copy anchors to Kafka", err)
@@ -219,7 +219,7 @@ func (k *copies) sendAll(ctx context.Context, client *kgo.Client) bool {
 	waiting, _ := k.waiting()
 	for l, one := range waiting {
 		r := &kgo.Record{Topic: k.c.AnchorTopic, Key: fmt.Appendf(nil, "%s/%s/%d", l.Topic, l.TopicID, l.Partition), Value: one.body}
-		err := client.ProduceSync(ctx, r).FirstErr()
+		err := produce(ctx, client, r)
 		if ctx.Err() != nil {
 			return false
 		}
@@ -233,6 +233,19 @@ func (k *copies) sendAll(ctx context.Context, client *kgo.Client) bool {
 		all = false
 	}
 	return all
+}
+
+// produce sends a record. It does not wait for one that is on its way when ctx is
+// done, as the client would.
+func produce(ctx context.Context, client *kgo.Client, r *kgo.Record) error {
+	done := make(chan error, 1)
+	client.Produce(ctx, r, func(_ *kgo.Record, err error) { done <- err })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // isRefused reports whether to send a copy again changes nothing.
