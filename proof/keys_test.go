@@ -321,7 +321,7 @@ func TestAnyFlippedBitOfTheGoldenArchiveIsFoundWithItsKey(t *testing.T) {
 	r := verifyWith(t, good, proof.Options{Keys: keys})
 	sure(t, r, want.Expect["plain"].Exit, proof.TierT1, want.Expect["plain"].Look...)
 	const newest = "log/audit.calls/kTq2VqYJQ0mFvY8v2b3m0A/00000/00000000000000000006.parquet"
-	step := 3331 // bits: coprime to 8, so that each bit of a byte gets its turn
+	step := 9973 // bits: coprime to 8, so that each bit of a byte gets its turn
 	if testing.Short() {
 		step = 19997
 	}

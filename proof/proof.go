@@ -7,7 +7,9 @@
 //	rows      commitments, row_hash, prev_hash, seq, epoch, kinds, derived columns
 //	tree      size and frontier of each log after each segment
 //	coverage  nextOffset − firstOffset = (rows − made) + duplicates + offsets in gaps, each offset once
-//	anchors   hashes, counts, heads and roots that they state; not their signatures
+//	anchors   hashes, counts, heads and roots that they state, their order, and their signatures
+//	keys      those that were given, that good anchors introduce, and that key notes certify
+//	heads     from independent places, at their sizes; cosignatures of witnesses
 //
 // Nothing is trusted that can be recomputed. Segments of a line are read and
 // checked in parallel, and joined in order; memory is bounded by a window of
@@ -19,10 +21,12 @@
 //
 // # What it does not prove
 //
-// T0 says that an archive is consistent in itself. Whoever owns the bucket can
-// recompute all of it; and the newest segments of a line are vouched for by
-// nothing, so that a missing tail does not show. Signed anchors and keys answer
-// both, and are not checked yet. Nor are catalogs and data files: of a compacted
+// Without a key (T0) an archive is consistent in itself. Whoever owns the bucket
+// can recompute all of it. With one (T1), whoever has that key too can, and an
+// archive that was put back to an older state shows nothing: that takes a head
+// from elsewhere (T2), or a witness (T3).
+//
+// Catalogs and data files are not checked yet: of a compacted
 // archive this version says that it proves less than was asked for.
 //
 // The package never writes, and knows neither Kafka nor the store behind
