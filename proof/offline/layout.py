@@ -97,7 +97,7 @@ def footer(body):
 
 def check_layout(body):
     """Magic, pages, indexes, bloom filters and footer tile the object; sealed columns keep their values to their pages.
-    Returns [(row group, column, first row, rows, min, max)], the bounds that are stated of other columns."""
+    Returns what is stated of the values of other columns: [(row group, column, first row, rows, min, max, nulls, filter)]."""
     start, meta, _ = footer(body)
     check_schema(meta[2])
     parts, bounds = [(0, 4)], []
@@ -147,15 +147,18 @@ def check_chunk(body, group, rows, chunk, bounds):
     stats, begin = c.get(12, {}), c.get(11) or c[9]
     want(c[4] in (0, 6) and not c.get(8), f"Parquet: {name}: compression or key-values")
     want(not sealed or not {1, 2, 4, 5, 6} & stats.keys(), f"Parquet: statistics of {name}")
-    if 5 in stats and 6 in stats:
-        bounds.append((group, name, 0, rows, stats[6], stats[5]))
+    bounded = {1, 2, 5, 6} & stats.keys()
+    for low, high in ((stats.get(6), stats.get(5)), (stats.get(2), stats.get(1))):
+        bounds.append((group, name, 0, rows, low, high, stats.get(3) if bounded or stats.get(3) else None, None))
     pages, parts = check_pages(body, begin, begin + c[7], name, sealed), [(begin, c[7])]
     if chunk.get(6) or chunk.get(7):
         index = whole(body, chunk[6], chunk[7])
         parts.append((chunk[6], chunk[7]))
         want(len(index.get(1, [])) == len(pages), f"Parquet: column index of {name}")
         want(not sealed or not any(index.get(2, []) + index.get(3, [])), f"Parquet: bounds of {name} in the column index")
-        bounds += [(group, name, p[2], p[3], low, high) for p, empty, low, high in zip(pages, index[1], index[2], index[3]) if not empty and not sealed]
+        for at, (_, _, first, size) in enumerate(pages):
+            low, high = (index[2][at], index[3][at]) if not sealed and not index[1][at] else (None, None)
+            bounds.append((group, name, first, size, low, high, size if index[1][at] else (index.get(5) or [0] * len(pages))[at] or None, None))
     if chunk.get(4) or chunk.get(5):
         places = [(p[1], p[2], p[3]) for p in whole(body, chunk[4], chunk[5]).get(1, [])]
         parts.append((chunk[4], chunk[5]))
@@ -166,8 +169,8 @@ def check_chunk(body, group, rows, chunk, bounds):
     if c.get(14):
         want(name not in SEALED - {"user_id"} and name not in INTS | INT32S | TIMES, f"Parquet: bloom filter of {name}")
         thrift = Thrift(body, c[14], len(body))
-        size = thrift.struct()[1]
-        thrift.take(size)
+        bits = thrift.take(thrift.struct()[1])
+        bounds.append((group, name, 0, rows, None, None, None, bits))
         parts.append((c[14], thrift.at - c[14]))
     return parts
 
@@ -200,14 +203,51 @@ def check_pages(body, at, end, name, sealed):
     return pages
 
 
-def check_bounds(group, columns, bounds):
-    """No value lies outside of the bounds that are stated, by which engines skip rows."""
-    for where, name, first, size, low, high in bounds:
+def check_bounds(group, columns, stated):
+    """What is stated of values, by which engines skip rows, is true of them: bounds, numbers of nulls, bloom filters."""
+    for where, name, first, size, low, high, nulls, bits in stated:
         if where != group or name not in columns or name == "fallback_chain":
             continue
-        number = name in INTS | INT32S | TIMES
-        if number:
-            low, high = int.from_bytes(low, "little", signed=True), int.from_bytes(high, "little", signed=True)
-        for value in columns[name][first:first + size]:
-            value = value if number or value is None else value.encode()
-            want(value is None or low <= value <= high, f"Parquet: bounds of {name} leave out a value")
+        number, values = name in INTS | INT32S | TIMES, columns[name][first:first + size]
+        decode = (lambda v: int.from_bytes(v, "little", signed=True)) if number else bytes
+        values = [v if number or isinstance(v, bytes) else v.encode() for v in values if v is not None]
+        want(nulls is None or nulls == min(size, len(columns[name]) - first) - len(values), f"Parquet: the number of nulls of {name}")
+        want(low is None or not values or decode(low) <= min(values), f"Parquet: a value of {name} lies below its bounds")
+        want(high is None or not values or decode(high) >= max(values), f"Parquet: a value of {name} lies above its bounds")
+        want(bits is None or all(in_filter(bits, v) for v in set(values)), f"Parquet: the bloom filter of {name} leaves out a value")
+
+
+def in_filter(bits, value):
+    """Whether a split block bloom filter may have a value: eight bits of one block of 32 bytes."""
+    h, salts = xxh64(value), (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
+    at = ((h >> 32) * (len(bits) // 32) >> 32) * 32
+    words = [int.from_bytes(bits[at + 4 * i:at + 4 * i + 4], "little") for i in range(8)]
+    return all(word >> ((h & 0xFFFFFFFF) * salt % 2**32 >> 27) & 1 for word, salt in zip(words, salts))
+
+
+def xxh64(data):
+    """XXH64 with seed 0."""
+    p1, p2, p3, p4, p5 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+    mask = 2**64 - 1
+    rotate = lambda v, n: (v << n | v >> 64 - n) & mask
+    mix = lambda acc, lane: rotate((acc + lane * p2) & mask, 31) * p1 & mask
+    word = lambda at, size: int.from_bytes(data[at:at + size], "little")
+    at, h = 0, p5
+    if len(data) >= 32:
+        lanes = [(p1 + p2) & mask, p2, 0, -p1 & mask]
+        while at + 32 <= len(data):
+            lanes = [mix(lane, word(at + 8 * i, 8)) for i, lane in enumerate(lanes)]
+            at += 32
+        h = sum(rotate(lane, n) for lane, n in zip(lanes, (1, 7, 12, 18))) & mask
+        for lane in lanes:
+            h = ((h ^ mix(0, lane)) * p1 + p4) & mask
+    h = (h + len(data)) & mask
+    while at + 8 <= len(data):
+        h, at = (rotate(h ^ mix(0, word(at, 8)), 27) * p1 + p4) & mask, at + 8
+    if at + 4 <= len(data):
+        h, at = (rotate(h ^ word(at, 4) * p1 & mask, 23) * p2 + p3) & mask, at + 4
+    for byte in data[at:]:
+        h = rotate(h ^ byte * p5 & mask, 11) * p1 & mask
+    h = (h ^ h >> 33) * p2 & mask
+    h = (h ^ h >> 29) * p3 & mask
+    return h ^ h >> 32

@@ -134,7 +134,7 @@ class Proof:
         """That notes state this tree of the log, and that a good key signed one of them."""
         want(notes.checkpoint or notes.anchor, "neither a checkpoint nor an anchor: nobody states the root")
         self.introduce(notes.introductions, archive_id)
-        states = []
+        states, at = [], None
         if notes.anchor is not None:
             body, _ = parse_note(notes.anchor.encode())
             a = ANCHOR(note_document(body, "ledgerlake anchor v1"))
@@ -142,12 +142,18 @@ class Proof:
             stated = [(h.size, h.root, h.scheme) for h in a.heads if h.tenant == log.tenant]
             want(stated == [(tree.size, tree.root, kind)], "the anchor does not state this tree of the log")
             states.append(self.ring.judge(notes.anchor.encode(), "anchor", a.time)[1])
+            if states == ["good"] and notes.checkpoint in [c.note for c in a.checkpoints]:
+                at = a.time  # the checkpoint has no time of its own, and a certified key needs one
         if notes.checkpoint is not None:
-            body, state = self.ring.judge(notes.checkpoint.encode(), "anchor")
+            body, state = self.ring.judge(notes.checkpoint.encode(), "anchor", at)
             want(body == checkpoint_text(archive_id, log, tree.size, tree.root), "the checkpoint is not that of this tree of the log")
             states.append(state)
         if "good" not in states:
             self.less.append("nobody vouches for the root: no signature over it is by a key that was given")
+            return
+        want("unknown" not in states, "of anchor and checkpoint one is signed by a good key, and the other by none")
+        if "unsigned" in states:
+            self.less.append("of anchor and checkpoint one is not signed")
 
     def introduce(self, notes, archive_id):
         """Takes in the keys of key notes and anchors that good keys signed; their order plays no part."""
