@@ -94,9 +94,9 @@ func regionOf(keyID string) string {
 func publicKey(out *kms.GetPublicKeyOutput) (ed25519.PublicKey, error) {
 	switch {
 	case out.KeySpec != types.KeySpecEccNistEdwards25519:
-		return nil, fmt.Errorf("%w; its KeySpec is %s", ErrUnfit, out.KeySpec)
+		return nil, fmt.Errorf("%w; its KeySpec is %q", ErrUnfit, out.KeySpec)
 	case out.KeyUsage != types.KeyUsageTypeSignVerify:
-		return nil, fmt.Errorf("%w; its KeyUsage is %s", ErrUnfit, out.KeyUsage)
+		return nil, fmt.Errorf("%w; its KeyUsage is %q", ErrUnfit, out.KeyUsage)
 	case !slices.Contains(out.SigningAlgorithms, types.SigningAlgorithmSpecEd25519Sha512):
 		return nil, fmt.Errorf("%w; it does not offer ED25519_SHA_512", ErrUnfit)
 	case aws.ToString(out.KeyId) == "":

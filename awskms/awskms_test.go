@@ -71,12 +71,12 @@ func TestKeysThatAreUnfitAreRefused(t *testing.T) {
 		return k
 	}
 	for says, k := range map[string]kmstest.Key{
-		"KeySpec is ECC_NIST_P256":              p256,
-		"KeySpec is SYMMETRIC_DEFAULT":          with(func(k *kmstest.Key) { k.Spec = "SYMMETRIC_DEFAULT" }),
-		"KeyUsage is KEY_AGREEMENT":             with(func(k *kmstest.Key) { k.Usage = "KEY_AGREEMENT" }),
-		"does not offer ED25519_SHA_512":        with(func(k *kmstest.Key) { k.Algorithms = []string{"ED25519_PH_SHA_512"} }),
-		"its public key is not Ed25519":         with(func(k *kmstest.Key) { k.Public = p256.Public }),
-		"want a key with KeyUsage SIGN_VERIFY ": with(func(k *kmstest.Key) { k.Spec = "" }),
+		`KeySpec is "ECC_NIST_P256"`:     p256,
+		`KeySpec is "SYMMETRIC_DEFAULT"`: with(func(k *kmstest.Key) { k.Spec = "SYMMETRIC_DEFAULT" }),
+		`KeyUsage is "KEY_AGREEMENT"`:    with(func(k *kmstest.Key) { k.Usage = "KEY_AGREEMENT" }),
+		"does not offer ED25519_SHA_512": with(func(k *kmstest.Key) { k.Algorithms = []string{"ED25519_PH_SHA_512"} }),
+		"its public key is not Ed25519":  with(func(k *kmstest.Key) { k.Public = p256.Public }),
+		`its KeySpec is ""`:              with(func(k *kmstest.Key) { k.Spec = "" }),
 	} {
 		t.Run(says, func(t *testing.T) {
 			s := kmstest.New(t, map[string]kmstest.Key{keyID: k})

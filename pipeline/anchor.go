@@ -22,6 +22,13 @@ import (
 // or read it. What is not there must not be signed.
 var errTailChanged = errors.New("the bucket does not hold it as it was written or read")
 
+// errNobodySigns: anchors are to be signed, and no key is good now. An unsigned one
+// would stay in the line for good; one that comes later only comes later.
+var errNobodySigns = errors.New("no key is good now that signs it")
+
+// How often an anchor that nobody signs is tried again.
+const signAgain = time.Minute
+
 // How often a log gets a checkpoint, at most, but for a clean stop.
 const checkpointEvery = time.Minute
 
@@ -35,6 +42,7 @@ type anchors struct {
 	met     *anchorNote         // somebody else's, under the number that was to be ours
 	again   bool                // the line is to be read from the bucket before the next one
 	retried int64               // the number at which it was, -1
+	held    time.Time           // until when the next one waits for somebody who signs it; zero: it does not
 	unsaid  map[string]struct{} // logs that changed since they had a checkpoint
 }
 
@@ -110,6 +118,9 @@ func (p *partition) anchorDue(stopping bool) (wake time.Time, err error) {
 	}
 	last := stopping && p.flying == nil && p.open.empty()
 	now := p.shared.Now()
+	if now.Before(a.held) {
+		return a.held, nil
+	}
 	if wake = a.dirty.Add(p.shared.AnchorEvery); !last && !a.atOnce && p.state.Tail.Rows < p.shared.AnchorRows && now.Before(wake) {
 		return wake, nil
 	}
@@ -120,7 +131,7 @@ func (p *partition) anchorDue(stopping bool) (wake time.Time, err error) {
 // anchored reports whether a partition that stops has nothing left to anchor.
 func (p *partition) anchored() bool {
 	a := &p.anchors
-	return !p.flush.Load() || p.shared.AnchorEvery < 0 || a.flying == nil && a.met == nil && !a.again && !p.unanchored()
+	return !p.flush.Load() || p.shared.AnchorEvery < 0 || a.flying == nil && a.met == nil && !a.again && (!p.unanchored() || !a.held.IsZero())
 }
 
 // changed notes that something happened that no anchor says yet.
@@ -251,7 +262,9 @@ func (sh *shared) anchorNote(j *anchorJob) (body []byte, sum chain.Hash, err err
 	a.Complete()
 	var signers []note.Signer
 	if sh.Signers != nil {
-		signers = sh.Signers(now)
+		if signers = sh.Signers(now); len(signers) == 0 {
+			return nil, sum, errNobodySigns
+		}
 	}
 	if len(signers) > 0 {
 		if a.Checkpoints, err = sh.checkpoints(a.Line(), j.checkpoints, signers); err != nil {
@@ -308,9 +321,13 @@ func (p *partition) landAnchor(l anchorLanding) error {
 	if a.dirty.IsZero() || !j.since.IsZero() && j.since.Before(a.dirty) {
 		a.dirty = j.since // until it is known to be anchored
 	}
+	a.held = time.Time{}
 	switch {
 	case l.err == nil && l.other == nil:
 		p.settleAnchor(j, l)
+	case errors.Is(l.err, errNobodySigns):
+		a.held = p.shared.Now().Add(signAgain)
+		p.shared.warn(fmt.Sprintf("anchor %s/%d: it waits", p.line.Topic, p.line.Partition), l.err)
 	case l.err == nil:
 		a.met = l.other
 	case errors.Is(l.err, archive.ErrOtherAnchor) && a.retried != p.nextAnchor():

@@ -698,8 +698,8 @@ func (c *consumer) at(p place) *running {
 	return c.parts[p]
 }
 
-func (c *consumer) warn(what string, err error) {
-	if f := c.events.Warn; f != nil {
+func (sh *shared) warn(what string, err error) {
+	if f := sh.events.Warn; f != nil {
 		f(what, err)
 	}
 }

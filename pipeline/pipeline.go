@@ -87,7 +87,8 @@ type Settings struct {
 	CommitInterval time.Duration
 	// Signers sign anchors and checkpoints; nil leaves them unsigned, and the
 	// archive proves nothing against who owns the bucket. It is asked for every
-	// anchor, must not block, and the same keys should be among Keys.
+	// anchor, must not block, and the same keys should be among Keys. Where it
+	// returns none, the anchor waits.
 	Signers func(now time.Time) []note.Signer
 	Keys    *sign.Ring // whose anchors are believed; nil: nobody's
 	// AnchorKeys are what anchors say of keys that are good from the next one on.
