@@ -219,16 +219,17 @@ func (k *packer) find(ctx context.Context, l *provenLine, tenant string) (rows [
 	if err != nil {
 		return nil, err
 	}
+	c, err := l.compacted(ctx)
+	if err != nil {
+		return nil, err
+	}
 	g := l.log(tenant)
-	for at, n := s.lo, 1; at < s.hi; n++ {
+	for at, n := max(s.lo, c.begin(tenant)), 1; at < s.hi; n++ {
 		o, err := g.objectOf(ctx, at)
 		if err != nil {
 			return nil, err
 		}
-		end, err := o.endOf(tenant, l)
-		if err != nil {
-			return nil, err
-		}
+		end := o.endOf(tenant)
 		if n%100 == 0 {
 			k.p.progress("looking for rows: at seq %d of %d of tenant %s in %s/%d", at, s.hi, Printable(tenant), Printable(l.line.Topic), l.line.Partition)
 		}

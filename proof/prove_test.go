@@ -1,13 +1,18 @@
 package proof_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/transparency-dev/merkle/proof"
 	"github.com/transparency-dev/merkle/rfc6962"
 
@@ -203,5 +208,110 @@ func TestWithheldPartsAreNotThere(t *testing.T) {
 	}
 	if back.Row.Slots[audit.SlotTokenCost] == nil || string(back.Row.Slots[audit.SlotTokenCost].Content) != string(row.Slots[audit.SlotTokenCost]) {
 		t.Error("a slot that is shown is not as it was")
+	}
+}
+
+// Rows of a compacted archive are proved from its data files, those that were
+// erased with what is left of them; and the proofs are those of the archive
+// before it was compacted. Rows that were cut are not there.
+func TestRowsOfACompactedArchive(t *testing.T) {
+	key := goldenRing(t)
+	open := func(name string) *lake.Prover {
+		pr, err := lake.NewProver(context.Background(), prooftest.Bucket(readFolder(t, "testdata/golden/"+name)), lake.ProveOptions{Keys: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pr
+	}
+	compacted, plain := open("compacted"), open("plain")
+	topic := "audit.calls"
+	exits := map[int]int{}
+	for tenant, size := range map[string]int64{"acme": 8, "a/b": 3, "東京": 2} {
+		for seq := range size {
+			w := lake.Want{Tenant: tenant, Topic: topic, Seq: &seq}
+			f, err := compacted.Find(context.Background(), w)
+			if tenant == "a/b" && seq == 0 {
+				if !errors.Is(err, lake.ErrNoRow) {
+					t.Errorf("a row that was cut: %v", err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s, seq %d: %v", tenant, seq, err)
+			}
+			b, err := f.Bundle(lake.Disclosure{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			exits[b.Check(lake.CheckOptions{Keys: key}).Exit]++
+			before := bundleOf(t, plain, w, lake.Disclosure{})
+			if b.Row.RowHash != before.Row.RowHash || !slices.Equal(b.Path, before.Path) {
+				t.Errorf("%s, seq %d: not the proof that it was", tenant, seq)
+			}
+			if id := before.Row.Header.RecordID; b.Row.Header != nil && id.Valid {
+				again, err := compacted.Find(context.Background(), lake.Want{RecordID: id.S})
+				if err != nil || again.Row.RowHash != b.Row.RowHash {
+					t.Errorf("%s, seq %d, by its record id: %v", tenant, seq, err)
+				}
+			}
+		}
+	}
+	if exits[0] < 8 || exits[4] < 1 || exits[1]+exits[3] > 0 {
+		t.Errorf("exit codes %v", exits)
+	}
+}
+
+func goldenRing(t *testing.T) *sign.Ring {
+	t.Helper()
+	body, err := os.ReadFile("testdata/golden/archive.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g struct{ VKey string }
+	if err := json.Unmarshal(body, &g); err != nil {
+		t.Fatal(err)
+	}
+	ring := &sign.Ring{}
+	if err := ring.Add(g.VKey, sign.AllRoles, "test"); err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+// A record is found by the time in its id with few reads, whatever else was
+// archived; and one whose id tells another time is found as well.
+func TestARecordIsFoundByItsTime(t *testing.T) {
+	p := newProvable(0, 0, 1)
+	var ids []string
+	call := func(b *prooftest.Batch, at time.Time) {
+		ids = append(ids, ulid.MustNew(ulid.Timestamp(at), bytes.NewReader(make([]byte, 10))).String())
+		b.Row("acme", func(r *audit.Record) {
+			r.Kind, r.RecordID, r.RedactionPolicy = audit.Str(audit.KindCall), audit.Str(ids[len(ids)-1]), audit.Str(audit.PolicyNone)
+			// A minute for each segment.
+			r.ArchivedAt = audit.I64(at.UnixMicro())
+		})
+	}
+	start := time.UnixMicro(prooftest.Start)
+	const segments = 200
+	for i := range segments {
+		p.line.Segment(func(b *prooftest.Batch) {
+			at := start.Add(time.Duration(i) * time.Minute)
+			call(b, at)
+			if i == 150 {
+				call(b, start.Add(-24*time.Hour)) // of a producer whose clock is late
+			}
+		})
+		p.Advance(time.Minute)
+		p.line.Anchor()
+	}
+	for _, i := range []int{0, 77, 150, 151, 200} {
+		pr := p.prover(t, lake.ProveOptions{})
+		f, err := pr.Find(context.Background(), lake.Want{RecordID: ids[i]})
+		if err != nil || f.Row.RecordID.S != ids[i] {
+			t.Fatalf("record %d: %v", i, err)
+		}
+		if gets := pr.Cost().Gets; gets > 36 && i != 151 {
+			t.Errorf("record %d: %d GETs", i, gets)
+		}
 	}
 }

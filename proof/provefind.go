@@ -72,6 +72,10 @@ func (l *provenLine) byOffset(ctx context.Context, w Want) (*located, error) {
 	if err != nil {
 		return nil, err
 	}
+	c, err := l.compacted(ctx)
+	if err != nil {
+		return nil, err
+	}
 	match := func(r *chain.Row) bool {
 		return r.KafkaOffset.Valid && r.KafkaOffset.N == offset && (w.Tenant == "" || w.Tenant == r.TenantID.S)
 	}
@@ -80,10 +84,10 @@ func (l *provenLine) byOffset(ctx context.Context, w Want) (*located, error) {
 		if offset < e.FirstOffset || offset >= e.NextOffset {
 			continue
 		}
-		s, err := l.segment(ctx, e)
-		if errors.Is(err, archive.ErrNotFound) {
+		if e.Ordinal < c.watermark() {
 			return nil, fmt.Errorf("segment %d was compacted: ask by record id, or by tenant and seq: %w", e.Ordinal, ErrNoRow)
 		}
+		s, err := l.segment(ctx, e)
 		if err == nil {
 			err = s.open(ctx, l.p.src)
 		}
@@ -165,17 +169,28 @@ func (l *provenLine) byRecordIn(ctx context.Context, w Want, n int64, objects in
 	if w.Tenant != "" && headIn(a.Anchor, w.Tenant) == nil {
 		return nil, ErrNoRow
 	}
-	count := int64(len(a.Segments))
+	c, err := l.compacted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	entries := a.above(c.watermark())
+	if len(entries) < len(a.Segments) {
+		if at, err := l.byRecordInFiles(ctx, c, w, a); !errors.Is(err, ErrNoRow) {
+			return at, err
+		}
+	}
+	return l.byRecordInSegments(ctx, w, entries, objects)
+}
+
+func (l *provenLine) byRecordInSegments(ctx context.Context, w Want, entries []archive.AnchorSegment, objects int) (*located, error) {
+	count := int64(len(entries))
 	at, err := search(count, func(i int64) (answer, error) {
-		s, err := l.segment(ctx, &a.Segments[i])
+		s, err := l.segment(ctx, &entries[i])
 		if err != nil {
 			return silent, err
 		}
 		return s.reaches(w.RecordID), nil
 	})
-	if errors.Is(err, archive.ErrNotFound) {
-		return l.byRecordInFiles(ctx, w, a)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -184,10 +199,8 @@ func (l *provenLine) byRecordIn(ctx context.Context, w Want, n int64, objects in
 		distance = int64(objects)
 	}
 	for i := range outward(at, count, distance) {
-		s, err := l.segment(ctx, &a.Segments[i])
+		s, err := l.segment(ctx, &entries[i])
 		switch {
-		case errors.Is(err, archive.ErrNotFound):
-			return l.byRecordInFiles(ctx, w, a)
 		case err != nil:
 			return nil, err
 		case w.Tenant != "" && s.interval(w.Tenant) == nil || !s.may(w.RecordID):
@@ -211,7 +224,7 @@ func (l *provenLine) recordIn(ctx context.Context, s *piece, w Want) (*located, 
 
 // byRecordInFiles looks for a record in the data files with the rows that an
 // anchor was the first to cover.
-func (l *provenLine) byRecordInFiles(ctx context.Context, w Want, a *linkedAnchor) (*located, error) {
+func (l *provenLine) byRecordInFiles(ctx context.Context, c *compaction, w Want, a *linkedAnchor) (*located, error) {
 	for i := range a.Heads {
 		h := &a.Heads[i]
 		if w.Tenant != "" && h.Tenant != w.Tenant {
@@ -223,16 +236,12 @@ func (l *provenLine) byRecordInFiles(ctx context.Context, w Want, a *linkedAncho
 		} else if !errors.Is(err, ErrNoRow) {
 			return nil, err
 		}
-		for seq < h.Size {
-			s, err := l.log(h.Tenant).fileOf(ctx, seq)
-			if errors.Is(err, ErrNoRow) {
-				break // cut
-			}
+		for seq = max(seq, c.begin(h.Tenant)); seq < h.Size; {
+			s, err := l.log(h.Tenant).fileOf(ctx, c, seq)
 			if err != nil {
 				return nil, err
 			}
-			f, _ := parseFileKey(s.key, chain.Escape(l.line.TopicID), l.line.Partition)
-			seq = f.last + 1
+			seq = s.listed.LastSeq + 1
 			if !s.may(w.RecordID) {
 				continue
 			}

@@ -21,7 +21,7 @@ type provenLine struct {
 	count   int64                   // of anchors; -1 where it is not known yet
 	logs    map[string]*provenLog
 	pieces  map[int64]*piece // segments that were read, by ordinal
-	data    map[string][]dataFile
+	catalog *compaction      // nil: not read yet
 }
 
 // A linkedAnchor is an anchor, and the note that it came as.
@@ -47,7 +47,7 @@ func (p *Prover) lines(ctx context.Context, w Want) ([]*provenLine, error) {
 		if !ok || !w.fitsFolder(name) {
 			continue
 		}
-		l := &provenLine{p: p, count: -1, anchors: map[int64]*linkedAnchor{}, logs: map[string]*provenLog{}, pieces: map[int64]*piece{}, data: map[string][]dataFile{}}
+		l := &provenLine{p: p, count: -1, anchors: map[int64]*linkedAnchor{}, logs: map[string]*provenLog{}, pieces: map[int64]*piece{}}
 		a, err := l.readAnchor(ctx, folder, 0)
 		if err != nil {
 			return nil, err

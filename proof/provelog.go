@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/chain"
@@ -19,12 +18,13 @@ const tailBytes = 64 << 10
 
 // A piece is an object with rows: a segment, or a data file.
 type piece struct {
-	key   string
-	entry *archive.AnchorSegment // what an anchor says of it; nil for a data file
-	size  int64
-	tail  []byte // all of it, or its end
-	meta  *archive.Segment
-	file  *parquet.File // once it is read whole
+	key    string
+	entry  *archive.AnchorSegment // what an anchor says of it; nil for a data file
+	listed *archive.CatalogFile   // what a catalog says of it; nil for a segment
+	size   int64
+	tail   []byte // all of it, or its end
+	meta   *archive.Segment
+	file   *parquet.File // once it is read whole
 }
 
 // A provenLog is what is known of one log of a line.
@@ -49,14 +49,16 @@ func (l *provenLine) log(tenant string) *provenLog {
 	return g
 }
 
-// segment returns a segment that an anchor lists: its metadata, and its end. An
-// error matches [archive.ErrNotFound] where compaction took it.
+// segment returns a segment that an anchor lists: its metadata, and its end.
 func (l *provenLine) segment(ctx context.Context, e *archive.AnchorSegment) (*piece, error) {
 	if s, ok := l.pieces[e.Ordinal]; ok {
 		return s, nil
 	}
 	s := &piece{key: archive.SegmentKey(l.line, e.Ordinal), entry: e}
-	if err := s.readTail(ctx, l.p.src); err != nil {
+	switch err := s.readTail(ctx, l.p.src); {
+	case errors.Is(err, archive.ErrNotFound):
+		return nil, tampered("%s is missing, and anchors list it; or the archive was just compacted, then run it again", s.key)
+	case err != nil:
 		return nil, err
 	}
 	if s.size != e.Bytes {
@@ -127,8 +129,8 @@ func (s *piece) open(ctx context.Context, src archive.Source) error {
 			return fmt.Errorf("read %s: %w", s.key, err)
 		}
 	}
-	if s.entry != nil && (int64(len(body)) != s.entry.Bytes || s.entry.SHA256 != sha256.Sum256(body)) {
-		return tampered("%s does not have the hash that the anchor states", s.key)
+	if sum := sha256.Sum256(body); s.entry != nil && s.entry.SHA256 != sum || s.listed != nil && s.listed.SHA256 != sum {
+		return tampered("%s does not have the hash that the anchor or the catalog states", s.key)
 	}
 	err := safely(func() (err error) {
 		s.file, err = archive.OpenForeignSegment(body)
@@ -218,24 +220,24 @@ func (g *provenLog) objectOf(ctx context.Context, seq int64) (*piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := g.segmentOf(ctx, a, seq)
-	if errors.Is(err, archive.ErrNotFound) {
-		s, err = g.fileOf(ctx, seq)
+	c, err := g.l.compacted(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	// An old segment may still be there, with what was erased since.
+	if a.Ordinal < c.watermark() {
+		return g.fileOf(ctx, c, seq)
+	}
+	return g.segmentOf(ctx, c, a, seq)
 }
 
 // endOf returns the seq behind the last row of a log in the object.
-func (s *piece) endOf(tenant string, l *provenLine) (int64, error) {
-	if s.meta != nil {
-		iv := s.interval(tenant)
-		return iv.FirstSeq + iv.Rows, nil
+func (s *piece) endOf(tenant string) int64 {
+	if s.listed != nil {
+		return s.listed.LastSeq + 1
 	}
-	f, ok := parseFileKey(s.key, chain.Escape(l.line.TopicID), l.line.Partition)
-	if !ok {
-		return 0, tampered("%s is the key of no data file", s.key)
-	}
-	return f.last + 1, nil
+	iv := s.interval(tenant)
+	return iv.FirstSeq + iv.Rows
 }
 
 // mayHave reports whether the object can have a row with a value in a column, by
@@ -248,10 +250,12 @@ func (s *piece) mayHave(column, value string) bool {
 	return err != nil || !ok || low <= value && value <= high
 }
 
-// segmentOf returns the segment of an anchor that has the row seq.
-func (g *provenLog) segmentOf(ctx context.Context, a *linkedAnchor, seq int64) (*piece, error) {
-	n, err := search(int64(len(a.Segments)), func(i int64) (answer, error) {
-		s, err := g.l.segment(ctx, &a.Segments[i])
+// segmentOf returns the segment of an anchor that has the row seq, or the data
+// file where the first segments of the anchor were compacted.
+func (g *provenLog) segmentOf(ctx context.Context, c *compaction, a *linkedAnchor, seq int64) (*piece, error) {
+	entries := a.above(c.watermark())
+	n, err := search(int64(len(entries)), func(i int64) (answer, error) {
+		s, err := g.l.segment(ctx, &entries[i])
 		if err != nil {
 			return silent, err
 		}
@@ -263,13 +267,19 @@ func (g *provenLog) segmentOf(ctx context.Context, a *linkedAnchor, seq int64) (
 		}
 		return reached, nil
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case n < int64(len(entries)):
+		s, err := g.l.segment(ctx, &entries[n])
+		if err != nil || s.interval(g.name.Tenant).FirstSeq <= seq {
+			return s, err
+		}
 	}
-	if n == int64(len(a.Segments)) {
+	if len(entries) == len(a.Segments) {
 		return nil, tampered("anchor %d covers seq %d, and no segment of it has that", a.Number, seq)
 	}
-	return g.l.segment(ctx, &a.Segments[n])
+	return g.fileOf(ctx, c, seq)
 }
 
 // know adds to the forest what the roots of spans take, in the tree of h. at is
@@ -339,26 +349,33 @@ func (g *provenLog) each(ctx context.Context, rows seqSpan, do func(chain.Hash) 
 // from the object, from the segment before that has rows of the log, or from the
 // anchor before.
 func (g *provenLog) before(ctx context.Context, at *piece, seq int64) error {
-	if at.entry == nil {
-		return g.beforeFile(at, seq)
+	if at.listed != nil {
+		return g.beforeFile(ctx, at, seq)
 	}
 	a, _, err := g.l.covering(ctx, g.name.Tenant, seq)
 	if err != nil {
 		return err
 	}
-	for i := len(a.Segments) - 1; i >= 0; i-- {
-		if a.Segments[i].Ordinal >= at.entry.Ordinal {
+	c, err := g.l.compacted(ctx)
+	if err != nil {
+		return err
+	}
+	entries := a.above(c.watermark())
+	for i := len(entries) - 1; i >= 0; i-- {
+		if entries[i].Ordinal >= at.entry.Ordinal {
 			continue
 		}
-		s, err := g.l.segment(ctx, &a.Segments[i])
-		if errors.Is(err, archive.ErrNotFound) {
-			break
-		}
+		s, err := g.l.segment(ctx, &entries[i])
 		if err != nil {
 			return err
 		}
 		if iv := s.interval(g.name.Tenant); iv != nil {
 			return g.addFrontier(s.key, seq, iv.Size, iv.Frontier)
+		}
+	}
+	if len(entries) < len(a.Segments) {
+		if done, err := g.behindFile(ctx, c, seq); done || err != nil {
+			return err
 		}
 	}
 	b, h, err := g.l.headBefore(ctx, g.name.Tenant, a.Number)
@@ -374,75 +391,4 @@ func (g *provenLog) addFrontier(where string, seq, size int64, frontier []chain.
 	}
 	g.forest.addFrontier(size, frontier)
 	return nil
-}
-
-// A dataFile is a data file, by its key.
-type dataFile struct {
-	key, ulid   string
-	first, last int64 // seq
-}
-
-// fileOf returns the data file that has the row seq: of several the one that was
-// made last, for an older one may hold what was erased since.
-func (g *provenLog) fileOf(ctx context.Context, seq int64) (*piece, error) {
-	files, err := g.files(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var best *dataFile
-	for i := range files {
-		if f := &files[i]; f.first <= seq && seq <= f.last && (best == nil || f.ulid > best.ulid) {
-			best = f
-		}
-	}
-	if best == nil {
-		return nil, fmt.Errorf("seq %d of tenant %s is in no segment and no data file: it was cut, or is missing: %w", seq, Printable(g.name.Tenant), ErrNoRow)
-	}
-	return g.l.p.dataFile(ctx, best.key)
-}
-
-// dataFile reads the end of a data file.
-func (p *Prover) dataFile(ctx context.Context, key string) (*piece, error) {
-	s := &piece{key: key}
-	return s, s.readTail(ctx, p.src)
-}
-
-// files lists the data files of the log.
-func (g *provenLog) files(ctx context.Context) ([]dataFile, error) {
-	if files, ok := g.l.data[g.name.Tenant]; ok {
-		return files, nil
-	}
-	files := []dataFile{}
-	for o, err := range g.l.p.src.List(ctx, "data/"+chain.Escape(g.name.Tenant)+"/", "") {
-		if err != nil {
-			return nil, fmt.Errorf("list data files: %w", err)
-		}
-		if f, ok := parseFileKey(o.Key, chain.Escape(g.name.TopicID), g.name.Partition); ok {
-			files = append(files, f)
-		}
-	}
-	g.l.data[g.name.Tenant] = files
-	return files, nil
-}
-
-// parseFileKey parses data/{tenant}/day={day}/{topicId}.{partition}.{first}-{last}.{ULID}.parquet.
-func parseFileKey(key, topicID string, partition int32) (f dataFile, ok bool) {
-	name, ok := strings.CutPrefix(key[strings.LastIndexByte(key, '/')+1:], fmt.Sprintf("%s.%05d.", topicID, partition))
-	seqs, rest, cut := strings.Cut(name, ".")
-	a, b, two := strings.Cut(seqs, "-")
-	ulid, isParquet := strings.CutSuffix(rest, ".parquet")
-	first, isFirst := parseDigits(a, 20)
-	last, isLast := parseDigits(b, 20)
-	return dataFile{key, ulid, first, last}, ok && cut && two && isParquet && isFirst && isLast
-}
-
-// beforeFile adds the frontier that a data file states.
-func (g *provenLog) beforeFile(at *piece, seq int64) error {
-	text, _ := at.file.Metadata()
-	var frontier []chain.Hash
-	err := readDocument(text, field{Name: "frontierIn", Read: func(d *document) { frontier = d.Hashes() }})
-	if err != nil {
-		return tampered("%s: metadata: %v", at.key, err)
-	}
-	return g.addFrontier(at.key, seq, seq, frontier)
 }

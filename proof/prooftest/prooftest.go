@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
@@ -143,6 +144,9 @@ func Bucket(objects map[string][]byte) *archive.Memory {
 	}
 	return m
 }
+
+// Advance lets time pass.
+func (a *Archive) Advance(d time.Duration) { a.now += d.Microseconds() }
 
 // StartAt makes the line begin at an offset that Kafka's log starts with. It has
 // no segment yet.

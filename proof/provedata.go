@@ -1,0 +1,238 @@
+package proof
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// A compaction is what the newest catalog version says of a line: which data
+// files hold the rows below its watermark. A prover believes it that far: what
+// is found by it must lead to a root that an anchor states.
+type compaction struct {
+	*archive.Catalog // nil where the line is not compacted
+	parts            map[string]*archive.CatalogPart
+}
+
+// watermark returns the first ordinal whose rows are in segments.
+func (c *compaction) watermark() int64 {
+	if c.Catalog == nil {
+		return 0
+	}
+	return c.Watermark
+}
+
+// waiting returns how many erasures of a tenant were ordered in the line and are
+// not carried out: what they name is still there, and is not to be shown.
+func (c *compaction) waiting(tenant string) (n int64) {
+	if c.Catalog == nil {
+		return 0
+	}
+	for _, r := range c.Redactions {
+		if r.Tenant == tenant && r.State == archive.RedactionGated {
+			n++
+		}
+	}
+	return n
+}
+
+// begin returns the seq that a tenant's log begins with, behind what was cut.
+func (c *compaction) begin(tenant string) (seq int64) {
+	if c.Catalog == nil {
+		return 0
+	}
+	for i := range c.Cuts {
+		if c.Cuts[i].Tenant == tenant {
+			seq = max(seq, c.Cuts[i].Size)
+		}
+	}
+	return seq
+}
+
+// above returns the segments of the anchor from an ordinal on.
+func (a *linkedAnchor) above(watermark int64) []archive.AnchorSegment {
+	i, _ := slices.BinarySearchFunc(a.Segments, watermark, func(s archive.AnchorSegment, n int64) int {
+		return int(min(max(s.Ordinal-n, -1), 1))
+	})
+	return a.Segments[i:]
+}
+
+// compacted reads the newest catalog version of the line, once.
+func (l *provenLine) compacted(ctx context.Context) (*compaction, error) {
+	if l.catalog != nil {
+		return l.catalog, nil
+	}
+	newest := ""
+	for o, err := range l.p.src.List(ctx, archive.CatalogPrefix(l.line), "") {
+		if err != nil {
+			return nil, fmt.Errorf("list catalogs: %w", err)
+		}
+		if _, ok := archive.ParseCatalogKey(o.Key); ok {
+			newest = o.Key
+		}
+	}
+	c := &compaction{parts: map[string]*archive.CatalogPart{}}
+	if newest != "" {
+		body, err := l.p.src.Get(ctx, newest)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", newest, err)
+		}
+		n, err := sign.Parse(body)
+		if err == nil {
+			c.Catalog, err = archive.DecodeCatalog(n.Text)
+		}
+		if err == nil && (c.Line() != l.line || c.ArchiveID != l.p.root.ArchiveID) {
+			err = errors.New("it is of another partition or archive")
+		}
+		if err != nil {
+			return nil, tampered("%s: %v", newest, err)
+		}
+		slices.SortFunc(c.Parts, func(a, b archive.CatalogPartRef) int { return strings.Compare(a.Day, b.Day) })
+	}
+	l.catalog = c
+	return c, nil
+}
+
+// part reads a part of the catalog.
+func (l *provenLine) part(ctx context.Context, c *compaction, ref *archive.CatalogPartRef) (*archive.CatalogPart, error) {
+	if p, ok := c.parts[ref.Key]; ok {
+		return p, nil
+	}
+	body, err := l.p.src.Get(ctx, ref.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read %s (run it again, if the archive was just compacted): %w", ref.Key, err)
+	}
+	if ref.SHA256 != sha256.Sum256(body) {
+		return nil, tampered("%s does not have the hash that the catalog states", ref.Key)
+	}
+	p, err := archive.DecodeCatalogPart(body)
+	if err != nil {
+		return nil, tampered("%s: %v", ref.Key, err)
+	}
+	c.parts[ref.Key] = p
+	return p, nil
+}
+
+// fileOf returns the data file that has the row seq. Parts are in the order of
+// days, and so in that of seq.
+func (g *provenLog) fileOf(ctx context.Context, c *compaction, seq int64) (*piece, error) {
+	if c.Catalog == nil {
+		return nil, tampered("seq %d of tenant %s is in no segment", seq, Printable(g.name.Tenant))
+	}
+	n, err := search(int64(len(c.Parts)), func(i int64) (answer, error) {
+		p, err := g.l.part(ctx, c, &c.Parts[i])
+		if err != nil {
+			return silent, err
+		}
+		said := silent
+		for j := range p.Files {
+			switch f := &p.Files[j]; {
+			case f.Tenant != g.name.Tenant:
+			case f.LastSeq >= seq:
+				return reached, nil
+			default:
+				said = before
+			}
+		}
+		return said, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if n < int64(len(c.Parts)) {
+		p, err := g.l.part(ctx, c, &c.Parts[n])
+		if err != nil {
+			return nil, err
+		}
+		for j := range p.Files {
+			if f := &p.Files[j]; f.Tenant == g.name.Tenant && f.FirstSeq <= seq && seq <= f.LastSeq {
+				return g.l.p.dataFile(ctx, f)
+			}
+		}
+	}
+	return nil, fmt.Errorf("seq %d of tenant %s is in no data file: it was cut, or is missing: %w", seq, Printable(g.name.Tenant), ErrNoRow)
+}
+
+// dataFile reads the end of a data file.
+func (p *Prover) dataFile(ctx context.Context, f *archive.CatalogFile) (*piece, error) {
+	s := &piece{key: f.Key, listed: f}
+	if err := s.readTail(ctx, p.src); err != nil {
+		return nil, fmt.Errorf("%w (run it again, if the archive was just compacted)", err)
+	}
+	if s.size != f.Bytes {
+		return nil, tampered("%s has %d bytes, the catalog says %d", f.Key, s.size, f.Bytes)
+	}
+	return s, nil
+}
+
+// beforeFile adds the frontier in front of a data file.
+func (g *provenLog) beforeFile(ctx context.Context, at *piece, seq int64) error {
+	f, err := g.metadataOf(ctx, at)
+	if err != nil {
+		return err
+	}
+	return g.addFrontier(at.key, seq, f.FirstSeq, f.FrontierIn)
+}
+
+// behindFile adds the frontier behind the data file that has the row before seq.
+// done is false where that row was cut.
+func (g *provenLog) behindFile(ctx context.Context, c *compaction, seq int64) (done bool, err error) {
+	s, err := g.fileOf(ctx, c, seq-1)
+	if errors.Is(err, ErrNoRow) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	f, err := g.metadataOf(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	return true, g.addFrontier(s.key, seq, f.FirstSeq+f.Rows, f.FrontierOut)
+}
+
+func (g *provenLog) metadataOf(ctx context.Context, s *piece) (*archive.DataFile, error) {
+	if s.tail == nil {
+		if err := s.readTail(ctx, g.l.p.src); err != nil {
+			return nil, err
+		}
+	}
+	text, err := s.metadata(ctx, g.l.p.src)
+	if err != nil {
+		return nil, err
+	}
+	f, err := archive.DecodeDataFile(text)
+	if err != nil {
+		return nil, tampered("%s: metadata: %v", s.key, err)
+	}
+	log := chain.Log{ArchiveID: f.ArchiveID, Tenant: f.Tenant, Topic: f.Topic, TopicID: f.TopicID, Partition: f.Partition}
+	if log != g.name {
+		return nil, tampered("%s is of another log", s.key)
+	}
+	return f, nil
+}
+
+// Waiting returns how many erasures of a tenant were ordered, in the partitions
+// that w names, and are not carried out yet: rows that they name are still
+// there, and are not to be shown.
+func (p *Prover) Waiting(ctx context.Context, w Want) (n int64, err error) {
+	lines, err := p.lines(ctx, w)
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range lines {
+		c, err := l.compacted(ctx)
+		if err != nil {
+			return 0, err
+		}
+		n += c.waiting(w.Tenant)
+	}
+	return n, nil
+}
