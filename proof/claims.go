@@ -41,7 +41,7 @@ func (r *Report) TierWords() string {
 // claims fills in what was proved and what was not, in plain words.
 func (v *verifier) claims(r *Report) {
 	r.Proved, r.NotProved = []string{}, []string{}
-	if r.FaultCount == 0 && r.Totals.Segments > 0 {
+	if r.FaultCount == 0 && !r.nothing() {
 		r.Proved = v.proved(r)
 	}
 	r.NotProved = v.notProved(r)
@@ -95,7 +95,7 @@ func savedTime(s *Saved) string {
 
 func (v *verifier) notProved(r *Report) []string {
 	var all reasons
-	if r.Totals.Segments == 0 {
+	if r.nothing() {
 		return []string{}
 	}
 	other := int64(0)

@@ -34,6 +34,8 @@ const (
 	FaultReset       FaultKind = "reset"       // an epoch does not begin as the format says
 	FaultSignature   FaultKind = "signature"   // a note was not signed by the key that its signature names, or by no good key
 	FaultIndependent FaultKind = "independent" // the archive is not what a head from an independent place says
+	FaultCatalog     FaultKind = "catalog"     // a catalog disagrees with itself, with the version before it or with control rows
+	FaultErasure     FaultKind = "erasure"     // something went from a row that nobody ordered, or is there though a receipt says that it went
 	FaultAnchor      FaultKind = "anchor"      // an anchor disagrees with what was recomputed
 )
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/proof"
 )
@@ -28,7 +29,9 @@ type golden struct {
 	Expect map[string]struct {
 		Exit int
 		Rows int64
-		Look []string
+
+		Erased, PartlyErased int64
+		Look                 []string
 	}
 }
 
@@ -80,13 +83,30 @@ func TestTheGoldenArchiveIsProved(t *testing.T) {
 	}
 }
 
-// Of a compacted archive less is proved than was asked for, and what can be
-// checked has no fault.
-func TestTheCompactedGoldenArchiveIsIncomplete(t *testing.T) {
-	wantExit(t, verify(t, readFolder(t, "testdata/golden/compacted")), 3)
-	objects := readFolder(t, "testdata/golden/compacted")
-	flip(objects["log/audit.calls/kTq2VqYJQ0mFvY8v2b3m0A/00000/00000000000000000004.parquet"], 8*2000)
-	wantExit(t, verify(t, objects), 1)
+// The same archive after compaction, with erasures and a cut.
+func TestTheCompactedGoldenArchiveIsProved(t *testing.T) {
+	want := readGolden(t)
+	ring := &sign.Ring{}
+	if err := ring.Add(want.VKey, sign.AllRoles, "given"); err != nil {
+		t.Fatal(err)
+	}
+	r := verifyWith(t, readFolder(t, "testdata/golden/compacted"), proof.Options{Keys: ring})
+	e := want.Expect["compacted"]
+	wantExit(t, r, e.Exit)
+	if r.Tier != proof.TierT1 || r.Totals.Erased != e.Erased || r.Totals.PartlyErased != e.PartlyErased || r.Totals.Cut != 1 || r.StrayCount != 0 {
+		t.Errorf("tier %s, %+v, strays %v", r.Tier, r.Totals, r.Strays)
+	}
+	said := strings.Join(slices.Concat(r.Looks, r.Notes), "\n")
+	for _, look := range e.Look {
+		if !strings.Contains(said, look) {
+			t.Errorf("%q does not say %q", said, look)
+		}
+	}
+	for _, l := range r.Lines[0].Logs {
+		if w := want.Heads[l.Tenant]; l.Size != w.Size || l.Head != w.Head || l.Root != w.Root || !l.Proved {
+			t.Errorf("log of %s is %+v, want %+v", l.Tenant, l, w)
+		}
+	}
 }
 
 // A flipped bit in any object is found, but in two places: in the newest

@@ -38,6 +38,12 @@ type joiner struct {
 
 	anchors anchorTrail
 
+	watermark    int64         // the first ordinal that was not compacted
+	uncounted    bool          // not all that lies below it could be read, so that sums say nothing
+	controls     []*controlRow // of the line
+	covered      int           // those of controls that an anchor covers
+	controlSince int64         // time of the first anchor by a good key that lists control keys, microseconds; 0 if none does
+
 	expected *expectations
 	met      *expectedAnchor // the newest one that is here as a place has it
 	sum      chain.Hash      // of the newest segment
@@ -58,8 +64,9 @@ type logState struct {
 
 // A lineResult is what was found of a line.
 type lineResult struct {
-	rep    *LineReport
-	faults faults
+	rep      *LineReport
+	faults   faults
+	controls []*controlRow
 }
 
 // line verifies one line. A chain reset inside it declares segments before it
@@ -85,12 +92,18 @@ func (v *verifier) lineOnce(ctx context.Context, l *surveyLine, voided map[int64
 	steps := make(chan *step, 16)
 	var gateErr error
 	from := v.savedOf(l)
+	j := newJoiner(v, l, from)
+	if l.catalogs > 0 {
+		var err error
+		if from, err = j.base(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
 	g := &gate{v: v, l: l, voided: voided, out: steps, wg: &wg, window: newWindow(v.lineBytes, 3, v.lineObjects), from: from, below: true}
 	wg.Go(func() {
 		defer close(steps)
 		gateErr = g.run(ctx)
 	})
-	j := newJoiner(v, l, from)
 	for st := range steps {
 		if len(st.reset) > 0 {
 			return nil, st.reset, nil
@@ -113,9 +126,7 @@ func newJoiner(v *verifier, l *surveyLine, from *SavedLine) *joiner {
 	if j.expected = v.expected[l.lineKey]; j.expected == nil {
 		j.expected = &expectations{}
 	}
-	if l.catalogs > 0 {
-		j.breaks++ // what lies below the watermark went with compaction
-	}
+	j.rep.strays.max = v.maxFaults
 	if from != nil {
 		j.goOn(from)
 	}
@@ -156,7 +167,7 @@ func (j *joiner) step(st *step) error {
 // missing names segments that must be there and are not.
 func (j *joiner) missing(st *step) {
 	from, to := st.first, st.o.ordinal
-	if from == to || from == 0 && j.l.catalogs > 0 {
+	if from == to || from == 0 && j.l.catalogs > 0 && j.rep.Watermark == nil {
 		return
 	}
 	text := fmt.Sprintf("segment %d is missing", from)
@@ -252,6 +263,7 @@ func (j *joiner) segment(d *digest, key string) {
 	addAll(j.rep.Rejects, d.rejects)
 	j.anchors.newest = max(j.anchors.newest, d.newest)
 	j.mixed(d)
+	j.govern(d.controls, key)
 	for i := range d.logs {
 		if l := &d.logs[i]; l.deep {
 			j.log(m, l, key)
@@ -277,7 +289,7 @@ func (j *joiner) tally(m *archive.Segment, key string) {
 func (j *joiner) follow(m *archive.Segment, key string) {
 	last := j.rep.NextOffset
 	switch {
-	case j.rep.Segments+j.rep.Voided == 1 || j.counts == archive.AnchorCounts{}:
+	case j.watermark == 0 && j.rep.Segments+j.rep.Voided == 1 || j.counts == archive.AnchorCounts{}:
 		j.rep.FirstOffset, j.counts.FirstOffset = m.FirstOffset, m.FirstOffset
 	case j.offsets && m.FirstOffset != last, m.FirstOffset < last:
 		j.fault(Fault{
@@ -473,7 +485,7 @@ func (j *joiner) finish() *lineResult {
 		first(&j.faults.list[i])
 	}
 	sortFaults(j.faults.list)
-	return &lineResult{j.rep, j.faults}
+	return &lineResult{j.rep, j.faults, j.controls}
 }
 
 // first makes the first row that a fault touches the one that it names.

@@ -55,6 +55,8 @@ var ErrNoArchive = errors.New("no archive there: neither " + archive.RootKey + "
 const (
 	DefaultMemory = 256 << 20 // bytes
 	DefaultFaults = 100
+	// DefaultErasureWithin is what laws commonly ask for: 30 days.
+	DefaultErasureWithin = 30 * 24 * time.Hour
 )
 
 // Options say what is asked for. The zero Options ask for everything, and say
@@ -91,6 +93,10 @@ type Options struct {
 	// decoded. A few rows before may be checked too.
 	FromSeq int64
 	Since   time.Time
+	// ErasureWithin is how long after it was archived a redaction may be without a
+	// receipt; 0 means DefaultErasureWithin. One that is older when the newest
+	// anchor was made is something to look at.
+	ErasureWithin time.Duration
 	// Tenant is the only tenant whose rows are checked and reported; "" is all.
 	// Objects are hashed and offsets are counted all the same.
 	Tenant string
@@ -121,6 +127,7 @@ type verifier struct {
 	keys        *keyring
 	expected    map[lineKey]*expectations
 	saved       map[lineKey]*SavedLine
+	governs     *governance // nil while it is being found out
 
 	mu                   sync.Mutex
 	finished, total, row int64
@@ -167,6 +174,9 @@ func Verify(ctx context.Context, src archive.Source, o Options) (*Report, error)
 	if err := v.expect(ctx, s, r); err != nil {
 		return nil, err
 	}
+	if err := v.govern(ctx, s); err != nil {
+		return nil, err
+	}
 	asked := v.asked(s)
 	r.linesLeft = int64(len(s.lines) - len(asked))
 	results, err := v.lines(ctx, asked)
@@ -177,6 +187,10 @@ func Verify(ctx context.Context, src archive.Source, o Options) (*Report, error)
 		r.Lines = append(r.Lines, res.rep)
 		r.Faults = append(r.Faults, res.faults.list...)
 		r.FaultCount += res.faults.total
+		r.addStrays(res.rep.strays, v.maxFaults)
+	}
+	if err := v.deletedAll(ctx, r); err != nil {
+		return nil, err
 	}
 	v.sum(s, r)
 	return r, nil
@@ -189,6 +203,9 @@ func newVerifier(src archive.Source, o Options) *verifier {
 	}
 	if o.Memory <= 0 {
 		v.o.Memory = DefaultMemory
+	}
+	if o.ErasureWithin <= 0 {
+		v.o.ErasureWithin = DefaultErasureWithin
 	}
 	v.keys = newKeyring(v.o.Memory)
 	v.hashers.New = func() any { return chain.NewHashers(v.o.LogKeys) }

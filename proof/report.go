@@ -75,7 +75,11 @@ type Totals struct {
 	Rejects    map[string]int64 `json:"rejects"` // rejected rows that were checked, by reason
 	Resets     int64            `json:"resets"`  // chain-reset rows
 	Anchors    int64            `json:"anchors"`
-	Voided     int64            `json:"voided"` // segments that a chain reset declared void
+	Voided     int64            `json:"voided"`   // segments that a chain reset declared void
+	Catalogs   int64            `json:"catalogs"` // versions
+	DataFiles  int64            `json:"dataFiles"`
+	DataBytes  int64            `json:"dataBytes"`
+	Erasures
 }
 
 func newTotals() Totals {
@@ -91,6 +95,10 @@ func (t *Totals) add(o *Totals) {
 	t.Resets += o.Resets
 	t.Anchors += o.Anchors
 	t.Voided += o.Voided
+	t.Catalogs += o.Catalogs
+	t.DataFiles += o.DataFiles
+	t.DataBytes += o.DataBytes
+	t.Erasures.add(o.Erasures)
 	addAll(t.Gaps, o.Gaps)
 	addAll(t.Kinds, o.Kinds)
 	addAll(t.Rejects, o.Rejects)
@@ -109,9 +117,12 @@ type LineReport struct {
 	FirstOffset int64 `json:"firstOffset"`
 	NextOffset  int64 `json:"nextOffset"` // after the last one accounted for
 	// Anchored is the last segment that an anchor covers, -1 if none does.
-	Anchored int64       `json:"anchored"`
-	Proved   bool        `json:"proved"` // every segment was read and follows the one before
-	Logs     []LogReport `json:"logs"`   // in the order of tenants
+	Anchored int64 `json:"anchored"`
+	// Watermark is the first segment that was not compacted; nil where nothing
+	// was.
+	Watermark *int64      `json:"watermark,omitempty"`
+	Proved    bool        `json:"proved"` // every segment was read and follows the one before
+	Logs      []LogReport `json:"logs"`   // in the order of tenants
 
 	// Tier of the line's rows up to those that Signed covers. A line without rows
 	// has the tier that the others have.
@@ -128,6 +139,9 @@ type LineReport struct {
 	// later ones were asked for.
 	Passed Passed `json:"passed"`
 
+	strays     strays
+	openCuts   int64     // cuts whose control rows no anchor covers yet
+	newest     time.Time // of the newest anchor
 	signatures int64
 	keyed      int64
 	notes      noteCounts
@@ -306,8 +320,8 @@ func (v *verifier) sum(s *survey, r *Report) {
 	if r.Less == nil {
 		r.Less = []string{}
 	}
-	r.Looks = r.looks()
-	r.Notes = append(r.remarks(s, notes), r.Notes...)
+	r.Looks = append(r.looks(), v.openOrders(r)...)
+	r.Notes = slices.Concat(r.remarks(s, notes), r.compacted(), r.Notes)
 	v.claims(r)
 	r.Exit = r.ExitCode()
 }
@@ -390,7 +404,7 @@ func (r *Report) tiers() {
 func (v *verifier) unsigned(r *Report, notes noteCounts) []string {
 	var all reasons
 	switch {
-	case v.o.Unsigned || r.Totals.Segments == 0:
+	case v.o.Unsigned || r.nothing():
 		return nil
 	case !v.keys.given:
 		all.addIf(true, "no key was given: no signature was checked, and whoever can write to the bucket could have made all of it (give --key, or ask for consistency alone with --allow-unsigned)")
@@ -458,16 +472,18 @@ func (r *Report) less(s *survey) []string {
 		logs += len(l.Logs)
 		keyed += l.keyed
 	}
-	all.addIf(r.Totals.Segments == 0 && r.linesLeft == 0, "there is no segment: nothing could be verified")
-	all.addIf(r.Totals.Segments == 0 && r.linesLeft > 0, "there is no segment of the topic and partition that were asked for: nothing could be verified")
-	all.addIf(r.Totals.Segments > 0 && r.Tenant != "" && logs == 0, "tenant %s has no log in this archive: nothing could be verified", name(r.Tenant))
-	all.addIf(s.compacted, "the archive was compacted: this version checks neither catalogs nor the %s, and not that what compaction dropped was ordered", Count(s.data, "data file"))
+	all.addIf(r.nothing() && r.linesLeft == 0, "there is no segment: nothing could be verified")
+	all.addIf(r.nothing() && r.linesLeft > 0, "there is no segment of the topic and partition that were asked for: nothing could be verified")
+	all.addIf(!r.nothing() && r.Tenant != "" && logs == 0, "tenant %s has no log in this archive: nothing could be verified", name(r.Tenant))
 	for _, l := range r.Lines {
 		all = append(all, l.less...)
 	}
 	all.addIf(keyed > 0, "%s: without the key row_hash is not checked", Count(keyed, "keyed log"))
 	return all.list()
 }
+
+// nothing reports whether there is nothing that rows could stand in.
+func (r *Report) nothing() bool { return r.Totals.Segments == 0 && r.Totals.DataFiles == 0 }
 
 // looks says what is proved and should be looked at.
 func (r *Report) looks() []string {
@@ -494,7 +510,7 @@ func (r *Report) remarks(s *survey, notes noteCounts) []string {
 	for _, t := range r.Tenants() {
 		all.addIf(anchors > 0 && t.NotAnchored > 0, "%s of %s not anchored yet", Count(t.NotAnchored, "row"), name(t.Tenant))
 	}
-	all.addIf(anchors == 0 && r.Totals.Segments > 0, "not anchored: there are no anchors, so that nothing shows whether the newest segments of each line are missing or were changed")
+	all.addIf(anchors == 0 && !r.nothing(), "not anchored: there are no anchors, so that nothing shows whether the newest segments of each line are missing or were changed")
 	all.addIf(r.Tenant != "", "only tenant %s was asked for: rows of other tenants were counted and their objects hashed, but not checked", name(r.Tenant))
 	all.addIf(s.keys > 0 && len(r.Keys) == 0, "%s: signatures not checked", Count(s.keys, "key note"))
 	all.addIf(s.exports > 0, "%s of exporters: no evidence, not read", Count(s.exports, "object"))

@@ -18,6 +18,7 @@ func (c *checker) checkRow(l *logDigest, row *chain.Row) {
 	c.content(l, row)
 	c.kind(l, row)
 	c.link(l, row)
+	c.erasure(l, row)
 	if err := checkText(row); err != nil {
 		c.rowFault(l, row, FaultColumn, err.Error())
 	}
@@ -158,6 +159,9 @@ func (c *checker) kind(l *logDigest, row *chain.Row) {
 		c.d.control = &Fault{Kind: FaultColumn, Key: c.o.key, Line: &c.at, Ordinal: c.o.ordinal, Text: "a control row in a line of data rows"}
 		locate(c.d.control, row)
 	}
+	if control {
+		c.d.controls = append(c.d.controls, c.v.readControl(row))
+	}
 	switch {
 	case kind == audit.KindRejected:
 		c.rejected(l, row)
@@ -238,11 +242,7 @@ func (r reject) check(raw []byte) error {
 // gap checks that a gap row tells of a lost stretch of its segment, and that
 // no other one does.
 func (c *checker) gap(l *logDigest, row *chain.Row) {
-	var g [2]int64
-	err := readDocument(row.Slots[audit.SlotContext],
-		field{Name: "from", Read: func(d *document) { g[0] = d.Count() }},
-		field{Name: "to", Read: func(d *document) { g[1] = d.Count() }},
-		field{Name: "cause", Read: func(d *document) { d.Str() }})
+	g, err := readGapRow(row.Slots[audit.SlotContext])
 	switch {
 	case err != nil:
 		c.rowFault(l, row, FaultGap, "context: "+err.Error())
@@ -253,6 +253,27 @@ func (c *checker) gap(l *logDigest, row *chain.Row) {
 	}
 	if row.TenantID.S != audit.TenantPartition {
 		c.rowFault(l, row, FaultGap, fmt.Sprintf("a gap row outside the log of tenant %s", audit.TenantPartition))
+	}
+}
+
+// readGapRow reads which offsets a gap row tells of.
+func readGapRow(context []byte) (g [2]int64, err error) {
+	err = readDocument(context,
+		field{Name: "from", Read: func(d *document) { g[0] = d.Count() }},
+		field{Name: "to", Read: func(d *document) { g[1] = d.Count() }},
+		field{Name: "cause", Read: func(d *document) { d.Str() }})
+	return g, err
+}
+
+// erasure names a row that a receipt calls erased, and that is still there.
+func (c *checker) erasure(l *logDigest, row *chain.Row) {
+	if l.names == nil {
+		return
+	}
+	if names := l.names.at(row.Seq.N); len(names) > 0 && row.RowSalt.Valid {
+		if how, text := c.v.governs.of(row.TenantID.S).judgeErasure(row, chain.Live, names); how == disordered {
+			c.rowFault(l, row, FaultErasure, text)
+		}
 	}
 }
 

@@ -56,6 +56,8 @@ type SavedLine struct {
 	Totals  Totals               `json:"totals"`
 	Data    bool                 `json:"data"` // the line has rows that a data topic brings
 	Logs    []SavedLog           `json:"logs"`
+
+	compacted bool // it is where compaction ended
 }
 
 // A SavedLog is a log at an anchor.
@@ -275,7 +277,14 @@ func (g *gate) follows(o *object) {
 	if g.from == nil || o.wrong != nil || o.ordinal != g.from.next() {
 		return // missing ones are named elsewhere
 	}
+	if g.from.compacted && g.from.Segment == (chain.Hash{}) {
+		return // it is void, or its anchor says nothing
+	}
 	if p := o.meta.PreviousSHA256; (p == nil) != (g.from.Ordinal < 0) || p != nil && *p != g.from.Segment {
+		if g.from.compacted {
+			o.wrong = &problem{FaultHash, fmt.Sprintf("its previousSha256 is not the hash that an anchor states of segment %d, which was compacted", g.from.Ordinal)}
+			return
+		}
 		o.wrong = &problem{FaultHash, fmt.Sprintf("its previousSha256 is not the hash that segment %d had at the verification of %s", g.from.Ordinal, g.from.Time.UTC().Format(time.RFC3339))}
 	}
 }

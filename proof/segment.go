@@ -20,16 +20,17 @@ const maxSegmentFaults = 64
 // checked without the segments before it, so that segments are read in
 // parallel.
 type digest struct {
-	meta    *archive.Segment
-	logs    []logDigest // in the order of the metadata
-	kinds   map[string]int64
-	rejects map[string]int64
-	control *Fault // where the first control row stands; nil if there is none
-	data    bool   // there are rows that a data topic brings
-	resets  int64
-	newest  int64 // archived_at of the newest row, microseconds; 0 if there is none
-	broken  bool  // not all rows could be read: nothing follows from logs
-	faults  []Fault
+	meta     *archive.Segment
+	logs     []logDigest // in the order of the metadata
+	kinds    map[string]int64
+	rejects  map[string]int64
+	control  *Fault // where the first control row stands; nil if there is none
+	data     bool   // there are rows that a data topic brings
+	resets   int64
+	controls []*controlRow
+	newest   int64 // archived_at of the newest row, microseconds; 0 if there is none
+	broken   bool  // not all rows could be read: nothing follows from logs
+	faults   []Fault
 }
 
 // A logDigest is what one segment says about one log.
@@ -46,6 +47,7 @@ type logDigest struct {
 	torn   bool         // a link inside the segment does not hold
 	kinds  map[string]int64
 	known  map[FaultKind]int // index+1 in digest.faults of the first fault of a kind
+	names  *sweep            // what receipts name of its rows; nil if nothing
 }
 
 // A firstRow is what must fit the state of the log before the segment.
@@ -101,6 +103,9 @@ func newChecker(v *verifier, o *object) *checker {
 		l := &m.Logs[i]
 		c.d.logs[i] = logDigest{stated: l, deep: v.wants(l.Tenant), head: l.HeadIn, next: l.FirstSeq, epoch: l.Epoch}
 		c.byTenant[l.Tenant] = &c.d.logs[i]
+		if v.governed() && c.d.logs[i].deep && l.Rows > 0 {
+			c.d.logs[i].names = v.governs.sweepOf(l.Tenant, archive.Line(c.at), l.FirstSeq, l.FirstSeq+l.Rows-1)
+		}
 	}
 	return c
 }

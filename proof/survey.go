@@ -34,15 +34,17 @@ type survey struct {
 	exports   int64 // objects of exporters, which are no evidence
 	strays    strays
 	saved     map[lineKey]*SavedLine
+	byData    map[lineKey]*surveyLine // compacted lines, without their topics
 }
 
 // A surveyLine is what the listing shows of one line.
 type surveyLine struct {
 	lineKey
 	segments   int64
-	bytes      int64 // of all segments
-	lastAnchor int64 // -1 if there is none
-	catalogs   int64
+	bytes      int64            // of all segments
+	lastAnchor int64            // -1 if there is none
+	catalogs   int64            // versions and parts
+	data       []archive.Object // data files of a compacted line
 
 	saved         *SavedLine // where an earlier verification ended
 	passed        int64      // segments up to there
@@ -98,9 +100,8 @@ func (s *survey) place(o archive.Object) bool {
 	case folder == "key" && isKeyNote(o.Key):
 		s.keys++
 		return true
-	case folder == "data" && isDataFile(o.Key) && s.compacted:
-		s.data++ // keys come in order: catalogs before data files
-		return true
+	case folder == "data":
+		return s.dataFile(o)
 	case folder == "export" && strings.Count(o.Key, "/") >= 2:
 		s.exports++
 		return true
@@ -143,10 +144,28 @@ func (s *survey) catalog(key string) bool {
 		ok = ok && found && isJSON && isHex64(hash)
 	}
 	if ok {
-		s.line(line).catalogs++
+		l := s.line(line)
+		l.catalogs++
+		if s.byData == nil {
+			s.byData = map[lineKey]*surveyLine{}
+		}
+		s.byData[lineKey{topicID: line.topicID, partition: line.partition}] = l
 		s.compacted = true
 	}
 	return ok
+}
+
+// dataFile brings a data file to its line. Keys come in order, catalogs before
+// data files: one of a line without a catalog has no place.
+func (s *survey) dataFile(o archive.Object) bool {
+	n, ok := archive.ParseDataKey(o.Key)
+	l := s.byData[lineKey{topicID: n.TopicID, partition: n.Partition}]
+	if !ok || l == nil {
+		return false
+	}
+	l.data = append(l.data, o)
+	s.data++
+	return true
 }
 
 func (s *survey) line(k lineKey) *surveyLine {
@@ -170,7 +189,7 @@ func (s *survey) todo() (n int64) {
 		n++
 	}
 	for _, l := range s.lines {
-		n += l.segments + l.lastAnchor + 1
+		n += l.segments + l.lastAnchor + 1 + l.catalogs + int64(len(l.data))
 		if l.catalogs == 0 {
 			n -= l.passed + l.passedAnchors
 		}
@@ -209,12 +228,6 @@ func parseDigits(s string, width int) (int64, bool) {
 func isKeyNote(key string) bool {
 	hash, ok := strings.CutSuffix(strings.TrimPrefix(key, "key/"), ".note")
 	return ok && isHex64(hash)
-}
-
-// isDataFile reports whether key is data/{tenant}/day={day}/{name}.parquet.
-func isDataFile(key string) bool {
-	parts := strings.Split(key, "/")
-	return len(parts) == 4 && parts[1] != "" && strings.HasPrefix(parts[2], "day=") && strings.HasSuffix(parts[3], ".parquet")
 }
 
 func isHex64(s string) bool {

@@ -93,6 +93,7 @@ func (j *joiner) anchor(a *anchor, atEnd bool) {
 		return
 	}
 	j.signatures(a)
+	j.controlKeys(a)
 	j.savedAnchor(a)
 	j.anchorPlace(a)
 	known := t.previous != nil || a.number == 0
@@ -153,7 +154,7 @@ func (j *joiner) anchorPlace(a *anchor) {
 
 // cutTail names a tail that anchors cover and that is not there.
 func (j *joiner) cutTail(a *anchor) {
-	if j.anchors.cut || j.ordinal < 0 && j.l.catalogs > 0 {
+	if j.anchors.cut || j.l.catalogs > 0 && j.rep.Watermark == nil {
 		return
 	}
 	j.anchors.cut = true
@@ -162,7 +163,7 @@ func (j *joiner) cutTail(a *anchor) {
 
 // anchorTotals compares sums since the beginning, unless a stretch is unknown.
 func (j *joiner) anchorTotals(a *anchor) {
-	if j.breaks > 0 {
+	if j.breaks > 0 || j.uncounted {
 		return
 	}
 	switch none := a.Totals; {
@@ -281,6 +282,9 @@ func (j *joiner) coverRows(a *anchor) {
 	}
 	clear(t.changed)
 	t.newest = 0
+	for ; j.covered < len(j.controls); j.covered++ {
+		j.controls[j.covered].anchored = true
+	}
 	j.rep.Anchored = a.Ordinal
 	j.rep.at = j.savedLine(a)
 	if a.verdict.State != sign.Good || a.stranger != nil {

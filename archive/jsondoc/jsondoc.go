@@ -523,3 +523,6 @@ func (d *Document) Time() time.Time {
 	}
 	return t
 }
+
+// IsArray reports whether an array stands next.
+func (d *Document) IsArray() bool { return d.peek() == '[' }

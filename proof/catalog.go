@@ -1,0 +1,375 @@
+package proof
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// A lineCatalog is what the catalog of a line says: the newest version, and what
+// the versions before it that are still there list.
+type lineCatalog struct {
+	newest *archive.Catalog // nil where it cannot be read
+	key    string           // of the newest version
+	files  []*archive.CatalogFile
+	order  []int64 // of files: the least offset that can come with it or a later one
+	old    map[string]*archive.CatalogFile
+	doomed map[string]bool
+	parts  map[string]*catalogPart // by key
+	lost   bool                    // a part of the newest version cannot be read
+	notes  map[string]archive.Object
+}
+
+// A catalogPart is one part, as it was read.
+type catalogPart struct {
+	archive.Object
+	here  bool
+	files []*archive.CatalogFile
+	wrong *problem
+	used  bool
+}
+
+// catalogs reads the catalog of the line, and names what is wrong with it.
+func (j *joiner) catalogs(ctx context.Context) (*lineCatalog, error) {
+	c := &lineCatalog{
+		old: map[string]*archive.CatalogFile{}, doomed: map[string]bool{}, parts: map[string]*catalogPart{}, notes: map[string]archive.Object{},
+	}
+	var versions []archive.Object
+	for o, err := range j.v.src.List(ctx, j.l.prefix("catalog"), "") {
+		switch _, _, isNote := parseNoteKey(o.Key); {
+		case err != nil:
+			return nil, fmt.Errorf("list the catalog: %w", err)
+		case isNote:
+			versions = append(versions, o)
+		case j.l.isPart(o.Key):
+			c.parts[o.Key] = &catalogPart{Object: o, here: true}
+		}
+	}
+	var previous *catalogNote
+	for i, o := range versions {
+		n, err := j.catalogVersion(ctx, o, previous)
+		if err != nil {
+			return nil, err
+		}
+		c.notes[o.Key] = o
+		last := i == len(versions)-1
+		if n != nil {
+			if err := j.listed(ctx, c, n, last); err != nil {
+				return nil, err
+			}
+		}
+		if last && n != nil {
+			c.newest, c.key = n.Catalog, o.Key
+		}
+		previous = n
+	}
+	j.strayParts(c)
+	c.sort()
+	if c.newest == nil && len(versions) == 0 {
+		j.fault(Fault{Kind: FaultMissing, Key: j.l.prefix("catalog"), Ordinal: -1, Text: "there are parts of a catalog, and no version of it"})
+	}
+	return c, nil
+}
+
+// isPart reports whether key is one of a part of the line's catalog.
+func (k lineKey) isPart(key string) bool {
+	name, ok := strings.CutPrefix(key, k.prefix("catalog")+"part/")
+	hash, isJSON := strings.CutSuffix(name, ".json")
+	return ok && isJSON && isHex64(hash)
+}
+
+// A catalogNote is one version of a catalog.
+type catalogNote struct {
+	*archive.Catalog
+	sum chain.Hash // of its text
+}
+
+// catalogVersion reads one version. It returns nil where that says nothing.
+func (j *joiner) catalogVersion(ctx context.Context, o archive.Object, previous *catalogNote) (*catalogNote, error) {
+	body, wrong, err := j.v.note(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	j.v.progress(0)
+	j.rep.Catalogs++
+	n := &catalogNote{}
+	if wrong == nil {
+		wrong = j.readCatalog(o.Key, body, n)
+	}
+	if wrong == nil {
+		if text := n.follows(previous); text != "" {
+			j.catalogFault(o.Key, FaultCatalog, text)
+		}
+		return n, nil
+	}
+	j.catalogFault(o.Key, wrong.kind, wrong.text)
+	return nil, nil
+}
+
+func (j *joiner) catalogFault(key string, kind FaultKind, text string) {
+	j.fault(Fault{Kind: kind, Key: key, Ordinal: -1, Text: text})
+}
+
+func (j *joiner) readCatalog(key string, body []byte, into *catalogNote) *problem {
+	n, err := sign.Parse(body)
+	if err != nil {
+		return &problem{FaultCatalog, err.Error()}
+	}
+	c, err := archive.DecodeCatalog(n.Text)
+	if err != nil {
+		return &problem{FaultCatalog, err.Error()}
+	}
+	_, version, _ := parseNoteKey(key)
+	at := lineKey{chain.Escape(c.Topic), chain.Escape(c.TopicID), c.Partition}
+	switch {
+	case at != j.l.lineKey:
+		return &problem{FaultMisplaced, fmt.Sprintf("it says that it is of %s/%d", Printable(c.Topic), c.Partition)}
+	case c.Version != version:
+		return &problem{FaultMisplaced, fmt.Sprintf("it says that it is version %d", c.Version)}
+	case j.v.root.ArchiveID != "" && c.ArchiveID != j.v.root.ArchiveID:
+		return &problem{FaultMisplaced, fmt.Sprintf("it is of archive %.40q", c.ArchiveID)}
+	}
+	verdict, err := j.v.keys.judge(n, sign.Catalog, c.Time.Time)
+	j.rep.signatures += int64(len(n.Signatures))
+	j.rep.notes.count(verdict)
+	if errors.Is(err, errForged) {
+		return &problem{FaultSignature, err.Error()}
+	}
+	if err != nil {
+		j.catalogFault(key, FaultSignature, err.Error())
+	}
+	into.Catalog, into.sum = c, archive.TextHash(n.Text)
+	return nil
+}
+
+// follows says what is wrong between a version and the one before it that is
+// there.
+func (n *catalogNote) follows(before *catalogNote) string {
+	switch {
+	case before == nil:
+		return ""
+	case n.Version == before.Version+1 && (n.Previous == nil || *n.Previous != before.sum):
+		return fmt.Sprintf("previous is not the hash of the text of version %d", before.Version)
+	case n.Time.Before(before.Time.Time):
+		return fmt.Sprintf("time is before that of version %d", before.Version)
+	case n.Watermark < before.Watermark:
+		return fmt.Sprintf("the watermark is %d, that of version %d is %d", n.Watermark, before.Version, before.Watermark)
+	}
+	return ""
+}
+
+// listed takes what a version lists and dooms.
+func (j *joiner) listed(ctx context.Context, c *lineCatalog, n *catalogNote, newest bool) error {
+	for _, d := range n.Doomed {
+		c.doomed[d.Key] = true
+	}
+	for i := range n.Parts {
+		ref := &n.Parts[i]
+		p, err := j.part(ctx, c, ref)
+		if err != nil {
+			return err
+		}
+		text := ""
+		switch {
+		case p.wrong != nil:
+			c.lost = c.lost || newest
+			continue // named where it was read
+		case !p.here && newest:
+			c.lost = true
+			j.catalogFault(ref.Key, FaultMissing, fmt.Sprintf("the part is missing, which version %d of the catalog lists", n.Version))
+			continue
+		case !p.here:
+			continue
+		case p.Size != ref.Bytes:
+			text = fmt.Sprintf("the part of %s has %d bytes, the catalog says %d", ref.Day, p.Size, ref.Bytes)
+		case int64(len(p.files)) != ref.Files:
+			text = fmt.Sprintf("the part of %s has %d files, the catalog says %d", ref.Day, len(p.files), ref.Files)
+		case slices.ContainsFunc(p.files, func(f *archive.CatalogFile) bool { return f.Day != ref.Day }):
+			text = fmt.Sprintf("the part of %s has files of other days", ref.Day)
+		}
+		if text != "" {
+			j.catalogFault(archive.CatalogKey(n.Line(), n.Version), FaultCatalog, text)
+		}
+		for _, f := range p.files {
+			if newest {
+				c.files = append(c.files, f)
+			} else {
+				c.old[f.Key] = f
+			}
+		}
+	}
+	if newest {
+		for _, f := range c.files {
+			delete(c.old, f.Key)
+		}
+	}
+	return nil
+}
+
+// part reads a part, once.
+func (j *joiner) part(ctx context.Context, c *lineCatalog, ref *archive.CatalogPartRef) (*catalogPart, error) {
+	p := c.parts[ref.Key]
+	if p == nil {
+		p = &catalogPart{}
+		c.parts[ref.Key] = p
+	}
+	if p.used || !p.here {
+		return p, nil
+	}
+	p.used = true
+	body, wrong, err := j.v.get(ctx, p.Object)
+	if err != nil {
+		return nil, err
+	}
+	j.v.progress(0)
+	if wrong == nil {
+		wrong = p.read(body, ref, j.l.lineKey)
+	}
+	if p.wrong = wrong; wrong != nil {
+		j.catalogFault(p.Key, wrong.kind, wrong.text)
+	}
+	return p, nil
+}
+
+func (p *catalogPart) read(body []byte, ref *archive.CatalogPartRef, line lineKey) *problem {
+	if sum := chain.Hash(sha256.Sum256(body)); sum != ref.SHA256 {
+		return &problem{FaultHash, fmt.Sprintf("its SHA-256 is %s; its name and the catalog state %s", short(sum), short(ref.SHA256))}
+	}
+	doc, err := archive.DecodeCatalogPart(body)
+	if err != nil {
+		return &problem{FaultCatalog, err.Error()}
+	}
+	for i := range doc.Files {
+		f := &doc.Files[i]
+		name, _ := archive.ParseDataKey(f.Key)
+		if name.TopicID != line.topicID || name.Partition != line.partition {
+			return &problem{FaultCatalog, fmt.Sprintf("it lists %s, which is of another line", Printable(f.Key))}
+		}
+		p.files = append(p.files, f)
+	}
+	return nil
+}
+
+// strayParts names parts that no version lists. Doomed ones are none.
+func (j *joiner) strayParts(c *lineCatalog) {
+	for key, p := range c.parts {
+		if p.here && !p.used && !c.doomed[key] {
+			j.rep.strays.add(key)
+		}
+		if p.here && !p.used {
+			j.v.progress(0)
+		}
+	}
+}
+
+// sort puts the files of the newest version in the order of their offsets, those
+// of a log in the order of their rows. A file of rows without offsets comes
+// behind the one before it in its log.
+func (c *lineCatalog) sort() {
+	slices.SortStableFunc(c.files, func(a, b *archive.CatalogFile) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.FirstSeq, b.FirstSeq))
+	})
+	type placed struct {
+		f  *archive.CatalogFile
+		at int64
+	}
+	all := make([]placed, len(c.files))
+	for i, f := range c.files {
+		at := int64(0)
+		if i > 0 && c.files[i-1].Tenant == f.Tenant {
+			at = all[i-1].at
+		}
+		if f.FirstOffset != nil {
+			at = max(at, *f.FirstOffset)
+		}
+		all[i] = placed{f, at}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.at, b.at) })
+	c.order = make([]int64, len(all))
+	for i, p := range all {
+		c.files[i], c.order[i] = p.f, p.at
+	}
+}
+
+// checkIndex holds what the newest version says of control rows against the
+// rows themselves. It is an index: nothing counts without the row behind it.
+func (j *joiner) checkIndex(c *lineCatalog) {
+	g := j.v.governs
+	check := func(tenant, id, kind string) *controlRow {
+		if !j.v.wants(tenant) {
+			return nil
+		}
+		row := g.rowOf(tenant, id, kind)
+		if row == nil {
+			j.fault(Fault{Kind: FaultCatalog, Key: c.key, Ordinal: -1, Tenant: tenant, Text: fmt.Sprintf("the catalog names the %s %s, and no control row of that id is archived", kind, id)})
+		}
+		return row
+	}
+	for _, r := range c.newest.Redactions {
+		check(r.Tenant, r.ID, audit.KindRedaction)
+	}
+	for _, h := range c.newest.Holds {
+		check(h.Tenant, h.ID, audit.KindLegalHold)
+	}
+	for i := range c.newest.Cuts {
+		e := &c.newest.Cuts[i]
+		row := check(e.Tenant, e.ID, audit.KindRetentionCut)
+		if row == nil {
+			continue
+		}
+		if cut := row.cut; cut == nil || cut.log != c.newest.Line() || cut.size != e.Size || cut.head != e.Head || !slices.Equal(cut.frontier, e.Frontier) {
+			j.fault(Fault{Kind: FaultCatalog, Key: c.key, Ordinal: -1, Tenant: e.Tenant, Seq: &e.Size, Text: fmt.Sprintf("the catalog's cut at %d is not what the control row %s says", e.Size, e.ID)})
+		}
+	}
+}
+
+// A survivor is a version-listed or doomed object that is no longer part of what
+// counts: it has the hash that is stated of it, or it is a fault.
+func (j *joiner) survivors(ctx context.Context, c *lineCatalog) error {
+	wanted := make(map[string]bool, len(c.files))
+	for _, f := range c.files {
+		wanted[f.Key] = true
+	}
+	for _, o := range j.l.data {
+		if wanted[o.Key] {
+			continue
+		}
+		if f := c.old[o.Key]; f != nil {
+			if err := j.survivor(ctx, o, f.SHA256, "an older version of the catalog"); err != nil {
+				return err
+			}
+			continue
+		}
+		j.v.progress(0)
+		if !c.doomed[o.Key] {
+			j.rep.strays.add(o.Key)
+		}
+	}
+	return nil
+}
+
+// survivor hashes an object.
+func (j *joiner) survivor(ctx context.Context, o archive.Object, want chain.Hash, by string) error {
+	body, wrong, err := j.v.get(ctx, o)
+	if err != nil {
+		return err
+	}
+	j.v.progress(0)
+	sum := chain.Hash(sha256.Sum256(body))
+	if wrong == nil && sum != want {
+		wrong = &problem{FaultHash, fmt.Sprintf("its SHA-256 is %s; %s states %s", short(sum), by, short(want))}
+	}
+	if wrong != nil {
+		j.catalogFault(o.Key, wrong.kind, wrong.text)
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package proof
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// A standing is what an erased row is worth.
+type standing int
+
+const (
+	receipted  standing = iota // receipts say that it went, or nothing went
+	unreceived                 // an order allows it, and no receipt says so yet
+	disordered                 // a fault
+)
+
+// judgeErasure holds what is left of a row against orders and receipts. names
+// are the receipts that name the row. The text says what is wrong.
+func (g *governed) judgeErasure(row *chain.Row, state chain.State, names []named) (standing, string) {
+	var got erasure
+	id := ""
+	if state != chain.Live {
+		id = strings.ToUpper(row.RedactionID.S)
+	}
+	ordered := false
+	for i := range names {
+		n := &names[i]
+		if !n.anchored {
+			continue
+		}
+		if what := n.erasure.left(row, state); what != "" {
+			return disordered, fmt.Sprintf("the receipt of redaction %s says that it was erased, and %s is still there", n.order, what)
+		}
+		got = got.union(n.erasure)
+		ordered = ordered || n.order == id
+	}
+	if state == chain.Live {
+		return receipted, ""
+	}
+	went, err := chain.ParseSentinel(row.Redaction.S)
+	if err != nil {
+		return receipted, "" // named as a fault of its state
+	}
+	if ordered && got.covers(&went) {
+		return receipted, ""
+	}
+	return g.allowed(row, state, names, &went, got, ordered)
+}
+
+// allowed says whether orders allow what no receipt says yet.
+func (g *governed) allowed(row *chain.Row, state chain.State, names []named, went *chain.Sentinel, got erasure, ordered bool) (standing, string) {
+	id := strings.ToUpper(went.ID)
+	for i := range names {
+		if n := &names[i]; !n.anchored {
+			got = got.union(n.erasure)
+			ordered = ordered || n.order == id
+		}
+	}
+	if g == nil {
+		return disordered, fmt.Sprintf("the row was erased by order of redaction %s, which no control row gives", id)
+	}
+	// The order that the row names first: it is nearly always the only one.
+	if o := g.orders[id]; o != nil && o.allows(row, state) {
+		got, ordered = got.union(o.erasure), true
+	}
+	if !got.covers(went) {
+		for _, o := range g.orders {
+			if o.allows(row, state) {
+				got = got.union(o.erasure)
+			}
+		}
+	}
+	switch {
+	case ordered && got.covers(went), g.closing(row, id, went):
+		return unreceived, ""
+	case g.orders[id] == nil:
+		return disordered, fmt.Sprintf("the row was erased by order of redaction %s, which no control row gives", id)
+	}
+	return disordered, fmt.Sprintf("what went from the row is covered by no receipt, and not by what redaction %s and others that are open order of it", id)
+}
+
+// allows reports whether an order means the row, and has no receipt yet that
+// should have named it.
+func (o *order) allows(row *chain.Row, state chain.State) bool {
+	c := o.controlRow
+	return !c.gone && o.target.valid() && c.tenant == row.TenantID.S && o.receipted <= row.ArchivedAt.N && o.target.fits(row, state == chain.HardErased)
+}
+
+// closing reports whether the row is a redaction whose own context went after
+// its receipt, which the last receipt is to say.
+func (g *governed) closing(row *chain.Row, id string, went *chain.Sentinel) bool {
+	o := g.orders[id]
+	return row.Kind.S == audit.KindRedaction && strings.EqualFold(row.RecordID.S, id) && o != nil && o.receipts > 0 && !went.User && !went.Hard
+}
+
+// union returns what goes by either.
+func (e erasure) union(o erasure) erasure {
+	return erasure{e.all || o.all, e.slots | o.slots, e.user || o.user || e.hard || o.hard, e.hard || o.hard}
+}
+
+// covers reports whether all goes that a sentinel says went.
+func (e erasure) covers(s *chain.Sentinel) bool {
+	return (e.all || e.hard || !s.All && s.Slots&^e.slots == 0) && (e.user || !s.User) && (e.hard || !s.Hard)
+}
+
+// left names something that the erasure takes and the row still has.
+func (e erasure) left(row *chain.Row, state chain.State) string {
+	all := e.all || e.hard
+	if all && (state == chain.Live || state == chain.PartlyErased) {
+		return "what salts are made of"
+	}
+	for s := range audit.NumSlots {
+		if row.Slots[s] != nil && (all || e.slots.Has(s)) {
+			return s.String()
+		}
+	}
+	switch {
+	case (e.user || e.hard) && row.UserID.Valid:
+		return "user_id"
+	case e.hard && state != chain.HardErased:
+		return "its header"
+	}
+	return ""
+}
+
+// Erasures counts rows of which something went.
+type Erasures struct {
+	Erased       int64 `json:"erased"`       // all content, hard-erased ones among them
+	HardErased   int64 `json:"hardErased"`   // their header too: only row_hash, prev_hash and seq are proved
+	PartlyErased int64 `json:"partlyErased"` // some slots, or user_id
+	Unreceipted  int64 `json:"unreceipted"`  // ordered, and no receipt says so yet
+	Cut          int64 `json:"cut"`          // rows that were dropped by a retention-cut
+}
+
+func (e *Erasures) count(s chain.State) {
+	switch s {
+	case chain.PartlyErased:
+		e.PartlyErased++
+	case chain.HardErased:
+		e.HardErased++
+		e.Erased++
+	case chain.Erased:
+		e.Erased++
+	}
+}
+
+func (e *Erasures) add(o Erasures) {
+	e.Erased += o.Erased
+	e.HardErased += o.HardErased
+	e.PartlyErased += o.PartlyErased
+	e.Unreceipted += o.Unreceipted
+	e.Cut += o.Cut
+}
+
+// openOrders says what was ordered, or done, and is not receipted yet.
+func (v *verifier) openOrders(r *Report) []string {
+	var all reasons
+	var cuts int64
+	var newest time.Time
+	for _, l := range r.Lines {
+		cuts += l.openCuts
+		if l.newest.After(newest) {
+			newest = l.newest
+		}
+	}
+	open := v.governs.outstanding(newest, v.o.ErasureWithin)
+	all.addIf(r.Totals.Unreceipted > 0, "erasure: of %s something was erased by an order that has no receipt yet", Count(r.Totals.Unreceipted, "row"))
+	all.addIf(open > 0, "erasure: %s without a receipt for more than %d days", Count(open, "redaction"), int64(v.o.ErasureWithin/(24*time.Hour)))
+	all.addIf(cuts > 0, "cut: %s begin behind a retention-cut that no anchor covers yet", Count(cuts, "log"))
+	return all
+}
+
+// compacted says what went by compaction, which changes nothing.
+func (r *Report) compacted() []string {
+	var all reasons
+	for _, l := range r.Lines {
+		for i := range l.Logs {
+			if log := &l.Logs[i]; log.FirstSeq > 0 && l.Watermark != nil && len(all) < DefaultFaults {
+				all.addIf(true, "%s starts after a cut at %d", name(log.Tenant), log.FirstSeq)
+			}
+		}
+	}
+	t := &r.Totals
+	all.addIf(t.Erased > t.HardErased, "%s erased, of which commitments and hashes are left", Count(t.Erased-t.HardErased, "row"))
+	all.addIf(t.HardErased > 0, "%s hard-erased: of these only row_hash, prev_hash and seq are proved", Count(t.HardErased, "row"))
+	all.addIf(t.PartlyErased > 0, "%s erased in part", Count(t.PartlyErased, "row"))
+	return all
+}
