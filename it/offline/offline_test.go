@@ -6,9 +6,12 @@ package offline
 
 import (
 	"bytes"
+	"encoding/hex"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ledgerlake/ledgerlake/archive"
@@ -219,5 +222,64 @@ func TestCheckPyOnTheGoldenArchive(t *testing.T) {
 	})
 	if err != nil || flips < 30 {
 		t.Fatalf("%d flips: %v", flips, err)
+	}
+}
+
+// A keyed log is proved with its key, and with nothing else: without it all but
+// row_hash is checked (exit 3), and another key is a fault.
+func TestCheckPyOnKeyedLogs(t *testing.T) {
+	short := prooftest.LogKey
+	prooftest.LogKey = []byte("a key of a test, as long as a key has to be")
+	defer func() { prooftest.LogKey = short }()
+	a := prooftest.New()
+	key := prooftest.Signer(keyName)
+	a.Signers, a.Keys.Anchor = []*sign.Signer{key}, []string{key.VKey()}
+	l := a.Line("audit.calls", 0)
+	l.Segment(func(b *prooftest.Batch) { b.Keyed("acme"); b.Call("acme"); b.Call("globex"); b.Call("acme") })
+	l.Anchor()
+	dir, keys := files(t, a.Objects()), t.TempDir()
+	log := chain.Log{ArchiveID: a.ID, Tenant: "acme", Topic: l.Topic, TopicID: l.TopicID}
+	path := filepath.Join(keys, filepath.FromSlash(chain.LogKeyFile(log)))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, text string
+		code       int
+	}{
+		{"the key", hex.EncodeToString(prooftest.LogKey), 0},
+		{"another key", strings.Repeat("ab", 32), 1},
+		{"no key", "", 3},
+		{"what is no key", "short", 2},
+	} {
+		if err := os.WriteFile(path, []byte(c.text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"archive", dir, "--key", key.VKey(), "--log-key-dir", keys}
+		if c.text == "" {
+			args = args[:4]
+		}
+		if out, code := python(t, args...); code != c.code {
+			t.Errorf("%s: exit %d, want %d\n%s", c.name, code, c.code, out)
+		}
+	}
+	master := filepath.Join(keys, "master")
+	if err := os.WriteFile(master, []byte(strings.Repeat("cd", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := python(t, "archive", dir, "--key", key.VKey(), "--master-key", master); code != 1 {
+		t.Errorf("a master key that is not its own: exit %d, want 1\n%s", code, out)
+	}
+}
+
+// The key of a log follows from the master key as chain has it.
+func TestCheckPyMakesKeysOfLogs(t *testing.T) {
+	log := chain.Log{ArchiveID: prooftest.ID, Tenant: "東京", Topic: "audit.calls", TopicID: "kTq2VqYJQ0mFvY8v2b3m0A", Partition: 3}
+	master := bytes.Repeat([]byte{7}, 32)
+	program := `import core; print(core.log_key(bytes([7]) * 32, core.log_text("` + log.ArchiveID + `", "東京", "audit.calls", "` + log.TopicID + `", 3)).hex())`
+	cmd := exec.Command(parts.Python("LEDGERLAKE_IT_PYTHON15", "py15"), "-B", "-c", program)
+	cmd.Dir = programs()
+	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != hex.EncodeToString(chain.LogKey(master, log)) {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -82,12 +82,13 @@ def keys_of_logs(args):
 def read_key(path):
     """A key of 32 bytes or more, in hex or base64."""
     line = path.read_text().strip()
-    if re.fullmatch("([0-9a-fA-F]{2})+", line):
-        key = bytes.fromhex(line)
-    else:
-        bare = line.rstrip("=").replace("-", "+").replace("_", "/")
-        key = strict_base64(bare + "=" * (-len(bare) % 4))
-    want(len(key) >= 32, f"{path}: a key of {len(key)} bytes")
+    bare = line.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        key = bytes.fromhex(line) if re.fullmatch("([0-9a-fA-F]{2})+", line) else strict_base64(bare + "=" * (-len(bare) % 4))
+    except Fault as fault:
+        raise OSError(f"{path}: neither hex nor base64: {fault}") from None
+    if len(key) < 32:
+        raise OSError(f"{path}: a key of {len(key)} bytes, want 32 or more")
     return key
 
 
