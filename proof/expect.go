@@ -180,7 +180,8 @@ func (v *verifier) expectNote(s *survey, r *Report, p Place, body []byte, newest
 	}
 	if e, err := v.expectedCheckpoint(n); err == nil {
 		e.Source = p.Name
-		if e.ArchiveID != v.root.ArchiveID && v.root.ArchiveID != "" && !p.Trusted || !v.counts(n, time.Time{}, p) {
+		// A checkpoint has no time: it may be older than the end of a certified key.
+		if e.ArchiveID != v.root.ArchiveID && v.root.ArchiveID != "" && !p.Trusted || !v.counts(n, time.Unix(0, 1), p) {
 			return false, nil
 		}
 		return true, v.expectHead(s, r, e)
@@ -327,6 +328,9 @@ func (j *joiner) coverIndependent(a *anchor) {
 // unmet names what was expected and did not come.
 func (j *joiner) unmet() {
 	for _, e := range j.expected.anchors {
+		if !e.done && j.from != nil && e.Number < j.from.Anchor {
+			j.rep.less = append(j.rep.less, fmt.Sprintf("anchor %d of %s that %s has was not compared: it lies before the saved state", e.Number, j.rep.Line, e.place))
+		}
 		if !e.done && e.Number >= j.anchors.next {
 			f := independent(fmt.Sprintf("the line's anchors end before %d; %s has anchor %d, of %s: the newest part of the archive is missing", j.anchors.next, e.place, e.Number, e.Time.UTC().Format(archive.TimeLayout)))
 			f.Key, f.Ordinal = archive.AnchorKey(archive.Line(e.Line()), e.Number), j.ordinal

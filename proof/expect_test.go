@@ -110,6 +110,33 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// A log that began behind the newest anchor of a place is as long as that one
+// says: it has none of its rows.
+func TestALogThatBeganLater(t *testing.T) {
+	a, one, two := signedBy(keyA)
+	one.Segment(func(b *prooftest.Batch) { b.Call("later") })
+	place := notes(one.Anchors[1].Body, two.Anchors[1].Body)
+	one.Anchor()
+	r := verifyWith(t, a.Objects(), proof.Options{Keys: ring(t, keyA), ExpectFrom: []proof.Place{place}})
+	sure(t, r, 0, proof.TierT2)
+	if l := r.Lines[0].Logs[2]; l.Tenant != "later" || l.Independent != 0 || l.Tier != proof.TierT2 {
+		t.Errorf("log %+v", l)
+	}
+}
+
+// A checkpoint by a key that is certified is a head, whatever its end.
+func TestACheckpointByACertifiedKey(t *testing.T) {
+	a, one, two := signedBy(keyB)
+	a.Certify(keyB, keyA)
+	point := one.Anchors[1].Doc["checkpoints"].([]any)[0].(map[string]any)["note"].(string)
+	o := proof.Options{Keys: ring(t, keyA), ExpectFrom: []proof.Place{notes([]byte(point), two.Anchors[1].Body)}}
+	r := verifyWith(t, a.Objects(), o)
+	sure(t, r, 0, proof.TierT1)
+	if l := r.Lines[0].Logs; l[0].Independent != 2 || l[1].Independent != 0 {
+		t.Errorf("logs %+v", l)
+	}
+}
+
 // Without a key a place counts only where nobody else writes to it.
 func TestPlacesWithoutAKey(t *testing.T) {
 	old, newest := backup()

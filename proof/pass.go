@@ -55,6 +55,7 @@ func (j *joiner) passLog(m *archive.Segment, s *archive.LogInterval, key string)
 	l.first.epoch = st.Epoch
 	if l.first.reset = s.Epoch > st.Epoch; l.first.reset {
 		l.first.epoch++
+		j.rep.Resets++
 	}
 	if !j.continues(st, l, known, Fault{Key: key, Ordinal: m.Ordinal, Tenant: s.Tenant, Seq: &s.FirstSeq}) {
 		j.adopt(st, l)

@@ -343,13 +343,16 @@ func (r *Report) splitKeys(v *verifier) {
 
 // tier says what is proved of a log, up to the newest anchor of its line by a
 // good key; of a log that none covers yet, nothing but that it is consistent.
-func (l *LogReport) tier() string {
+//
+// A line that was compared with an anchor of an independent place was compared
+// whole, also where that one is older than the log.
+func (l *LogReport) tier(whole bool) string {
 	switch {
 	case !l.Proved:
 		return TierNone
 	case l.Signed == 0:
 		return TierT0
-	case l.Independent == 0:
+	case l.Independent == 0 && !whole:
 		return TierT1
 	case len(l.Witnessed) == 0:
 		return TierT2
@@ -383,7 +386,7 @@ func (r *Report) tiers() {
 	r.Tier = ""
 	for _, l := range r.Lines {
 		for i := range l.Logs {
-			l.Logs[i].Tier = l.Logs[i].tier()
+			l.Logs[i].Tier = l.Logs[i].tier(l.Independent != nil)
 		}
 		l.Tier = l.tier()
 		if l.Rows > 0 && l.Proved && (r.Tier == "" || l.Tier < r.Tier) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/proof"
 	"github.com/ledgerlake/ledgerlake/proof/prooftest"
 )
@@ -168,6 +169,27 @@ func TestWhatWasSavedIsStillThere(t *testing.T) {
 			sure(t, verifyWith(t, objects, proof.Options{Keys: keys, Saved: saved}), 1, proof.TierNone, c.words)
 		})
 	}
+}
+
+// A head that lies before the state cannot be compared, and that is said.
+func TestHeadsBeforeTheState(t *testing.T) {
+	keys := ring(t, keyA)
+	a, l, saved := grown(t, keys)
+	for i, c := range []struct {
+		exit  int
+		words string
+	}{{3, "anchor 0 of audit.calls/0 that elsewhere has was not compared"}, {3, "not compared"}, {0, ""}, {0, ""}, {0, ""}} {
+		o := proof.Options{Keys: keys, Saved: saved, ExpectFrom: []proof.Place{notes(l.Anchors[i].Body)}}
+		r := verifyWith(t, a.Objects(), o)
+		sure(t, r, c.exit, r.Tier, c.words)
+		if (r.Tier == proof.TierT2) != (c.exit == 0) {
+			t.Errorf("anchor %d: tier %s", i, r.Tier)
+		}
+	}
+	r := verifyWith(t, a.Objects(), proof.Options{Keys: keys, Saved: saved, Expect: []proof.Expected{{
+		Source: "mine", Topic: "audit.calls", Tenant: "acme", Size: 1, Root: new(chain.Hash),
+	}}})
+	sure(t, r, 3, proof.TierT1, "the head of acme at 1 row was not compared")
 }
 
 // Keys that anchors before the state introduced are still good, as long as what
