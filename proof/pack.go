@@ -70,6 +70,7 @@ type packRow struct {
 // A Pack is the files of an evidence pack.
 type Pack struct {
 	ArchiveID string
+	Tenant    string
 	Rows      int64
 	Ranges    int64
 
@@ -96,6 +97,7 @@ func (p *Prover) Pack(ctx context.Context, w PackWant, d Disclosure, programs ma
 	if k.pack.Rows == 0 {
 		return nil, ErrNoRow
 	}
+	k.pack.Tenant = k.tenants[0]
 	return k.pack, k.end()
 }
 

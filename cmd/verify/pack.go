@@ -78,6 +78,9 @@ func pack(ctx context.Context, c call) (int, error) {
 	if err != nil {
 		return outcome(c, err)
 	}
+	if err := warnOfErasures(ctx, c, p, proof.Want{Tenant: made.Tenant, Topic: w.Topic, Partition: w.Partition}); err != nil {
+		return outcome(c, err)
+	}
 	body, err := made.Zip()
 	if err == nil {
 		err = writeOut(c, s.out, body)

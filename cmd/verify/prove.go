@@ -254,11 +254,23 @@ func prove(ctx context.Context, c call) (int, error) {
 	if err != nil {
 		return exitCannotRun, err
 	}
+	if err := warnOfErasures(ctx, c, p, proof.Want{Tenant: b.Log.Tenant, TopicID: b.Log.TopicID, Partition: &b.Log.Partition}); err != nil {
+		return outcome(c, err)
+	}
 	if err := writeOut(c, s.out, text); err != nil {
 		return exitCannotRun, err
 	}
 	_, err = fmt.Fprintf(c.stderr, "seq %d of tenant %s in %s/%d, in a tree of %d rows; %s%s\n", b.Row.Seq, proof.Printable(b.Log.Tenant), proof.Printable(b.Log.Topic), b.Log.Partition, b.Tree.Size, signedBy(b, &s.keys), cost(p))
 	return 0, err
+}
+
+// warnOfErasures tells who is about to show rows that some were to be erased.
+func warnOfErasures(ctx context.Context, c call, p *proof.Prover, w proof.Want) error {
+	n, err := p.Waiting(ctx, w)
+	if err == nil && n > 0 {
+		_, err = fmt.Fprintf(c.stderr, "%s: CAUTION: %s of tenant %s ordered and not carried out yet. Make sure that what you show is none of it.\n", program, proof.Count(n, "erasure"), proof.Printable(w.Tenant))
+	}
+	return err
 }
 
 // signedBy says whether the proof holds for who has the keys that were given.
