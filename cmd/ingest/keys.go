@@ -40,9 +40,9 @@ type keys struct {
 	// The rest belongs to who renews.
 	id      string // of the archive
 	bucket  archive.Bucket
-	copies  []archive.Bucket
-	pending *certified        // made, and perhaps not in the bucket
-	owed    []owedCertificate // notes that a copy does not have yet
+	second  archive.Bucket // nil: none
+	pending *certified     // made, and perhaps not in the bucket
+	owed    []*certified   // what the second bucket may not have yet
 }
 
 // A certifier is a key whose signature makes another one good.
@@ -56,11 +56,6 @@ type certified struct {
 	signer   *sign.Signer
 	note     []byte
 	notAfter time.Time
-}
-
-type owedCertificate struct {
-	to  archive.Bucket
-	key *certified
 }
 
 // newKeys reads the files of keys.
@@ -125,13 +120,13 @@ func (k *keys) trust(vkey string, role sign.Role, says *[]string) error {
 
 // begin makes ready what signs, and tells the pipeline of it. Where KMS
 // certifies, it returns once the first certificate is in the bucket, and renews
-// until ctx is done. Copies get the certificates too, later where they are away.
-func (k *keys) begin(ctx context.Context, s *pipeline.Settings, copies ...archive.Bucket) error {
+// until ctx is done. The second bucket gets the certificates too, when it can.
+func (k *keys) begin(ctx context.Context, s *pipeline.Settings) error {
 	if k.settings.KMS.Key != "" {
 		if err := k.openKMS(ctx); err != nil {
 			return err
 		}
-		k.id, k.bucket, k.copies = s.Root.ArchiveID, s.Archive, copies
+		k.id, k.bucket, k.second = s.Root.ArchiveID, s.Archive, s.AnchorCopy
 		if err := k.first(ctx); err != nil {
 			return err
 		}
@@ -214,12 +209,11 @@ func (k *keys) certify(ctx context.Context, now time.Time) error {
 		}
 		return err
 	}
-	for _, b := range k.copies {
-		k.owed = append(k.owed, owedCertificate{b, k.pending})
+	if k.second != nil {
+		k.owed = append(k.owed, k.pending)
 	}
 	k.current.Store(k.pending)
 	k.pending = nil
-	k.payOff(ctx)
 	return nil
 }
 
@@ -256,15 +250,38 @@ func create(ctx context.Context, b archive.Bucket, c *certified) error {
 	return nil
 }
 
-// payOff gives the copies the certificates that they do not have yet.
+// payOff gives the second bucket the certificates that it may not have yet.
 func (k *keys) payOff(ctx context.Context) {
-	k.owed = slices.DeleteFunc(k.owed, func(o owedCertificate) bool {
-		err := create(ctx, o.to, o.key)
-		if err != nil && ctx.Err() == nil {
-			k.log.Warn("the second bucket does not have the certificate of the key that signs anchors; trying again", zap.Error(err))
+	for len(k.owed) > 0 {
+		err := k.belongs(ctx, k.second)
+		if err == nil {
+			err = create(ctx, k.second, k.owed[0])
 		}
-		return err == nil
-	})
+		if err != nil {
+			if ctx.Err() == nil {
+				k.log.Warn("the second bucket does not get the certificate of the key that signs anchors; trying again", zap.Error(err))
+			}
+			return
+		}
+		k.owed = k.owed[1:]
+	}
+}
+
+// belongs requires that a bucket is one of the same archive. The pipeline, which
+// copies the rest, makes it one.
+func (k *keys) belongs(ctx context.Context, b archive.Bucket) error {
+	ours, err := k.bucket.Get(ctx, archive.RootKey)
+	if err != nil {
+		return fmt.Errorf("%s: %w", archive.RootKey, err)
+	}
+	theirs, err := b.Get(ctx, archive.RootKey)
+	if err != nil {
+		return fmt.Errorf("%s: %w", archive.RootKey, err)
+	}
+	if !bytes.Equal(ours, theirs) {
+		return errors.New("it is not a copy of this archive")
+	}
+	return nil
 }
 
 // renewAgain is how often what failed is tried again.
@@ -283,10 +300,10 @@ func (k *keys) renew(ctx context.Context) {
 			return
 		case <-time.After(wait):
 		}
-		k.payOff(ctx)
 		if now := time.Now(); !now.Before(k.halfLife(k.current.Load())) {
 			failed = !k.renewed(ctx, now)
 		}
+		k.payOff(ctx)
 	}
 }
 

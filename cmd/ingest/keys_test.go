@@ -195,9 +195,14 @@ func newWorld(t *testing.T) *world {
 	_, kms := newKey(t, "example.org/kms")
 	w := &world{Signer: kms, log: new(safeBuffer)}
 	w.bucket.Memory, w.copy.Memory = archive.NewMemory(), archive.NewMemory()
+	for _, b := range []*archive.Memory{w.bucket.Memory, w.copy.Memory} {
+		if _, err := b.Create(t.Context(), archive.RootKey, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w.keys = &keys{
 		log: newLogger(w.log, config.Log{Level: "info"}), settings: config.Keys{Life: life}, ring: ringOf(t, kms.VKey()),
-		kms: w, id: "ID", bucket: &w.bucket, copies: []archive.Bucket{&w.copy},
+		kms: w, id: "ID", bucket: &w.bucket, second: &w.copy,
 	}
 	return w
 }
@@ -246,6 +251,9 @@ func objects(t *testing.T, b *archive.Memory) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if o.Key == archive.RootKey {
+			continue
+		}
 		body, err := b.Get(t.Context(), o.Key)
 		if err != nil {
 			t.Fatal(err)
@@ -256,11 +264,13 @@ func objects(t *testing.T, b *archive.Memory) map[string][]byte {
 }
 
 // A key signs for half of its life; then the next one does, whose certificate is
-// in both buckets before. At any time what is signed is good.
+// in the bucket before, and in the second one too. What is signed is always good.
 func TestKeysAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start(t)
+		time.Sleep(renewAgain)
+		synctest.Wait()
 		for day := range 28 {
 			for _, b := range []*archive.Memory{w.bucket.Memory, w.copy.Memory} {
 				if got := w.verdict(t, b); got != sign.Good {
@@ -357,6 +367,27 @@ func TestCopiesGetTheirCertificates(t *testing.T) {
 			t.Errorf("%v, %d owed", got, len(w.keys.owed))
 		}
 	})
+}
+
+// A bucket that is no copy of this archive gets nothing.
+func TestOtherArchivesGetNoCertificates(t *testing.T) {
+	for name, root := range map[string]string{"none": "", "another": "{ }"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.copy.Memory = archive.NewMemory()
+			if root != "" {
+				if _, err := w.copy.Create(t.Context(), archive.RootKey, []byte(root)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.start(t)
+			time.Sleep(life)
+			synctest.Wait()
+			if got := objects(t, w.copy.Memory); len(got) > 0 || !strings.Contains(w.log.String(), "the second bucket does not get") {
+				t.Errorf("%s: %v", name, got)
+			}
+		})
+	}
 }
 
 // Somebody who writes something else where the certificate is to be only costs a
