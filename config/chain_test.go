@@ -81,7 +81,7 @@ func TestChainSettings(t *testing.T) {
 	} {
 		var s config.Ingest
 		all := s.Sections()
-		origins, err := config.Load(all, all, config.Input{Args: append([]string{"--topics=t", "--bucket=s3://b"}, c.args...)})
+		origins, err := config.Load(all, all, config.Input{Args: append([]string{"--topics=t", "--bucket=s3://bucket"}, c.args...)})
 		if err == nil {
 			err = s.Check(origins)
 		}
