@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/pipeline"
 )
 
 // program is what the binary is called.
@@ -65,6 +66,7 @@ const (
 	exitClean   = 0
 	exitFailure = 1
 	exitBadUse  = 2 // bad configuration: nothing was done
+	exitBack    = 3 // the bucket does not hold what Kafka knows that it held
 )
 
 // exitCode returns the exit code of an error of run.
@@ -75,6 +77,8 @@ func exitCode(err error) int {
 		return exitClean
 	case errors.As(err, &fault), errors.Is(err, errUsage):
 		return exitBadUse
+	case errors.Is(err, pipeline.ErrWentBack):
+		return exitBack
 	}
 	return exitFailure
 }

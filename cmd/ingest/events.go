@@ -37,6 +37,14 @@ func merge(a, b pipeline.Events) pipeline.Events {
 			a.Comparing(l, ordinal)
 			b.Comparing(l, ordinal)
 		},
+		Anchored: func(n pipeline.Anchor) {
+			a.Anchored(n)
+			b.Anchored(n)
+		},
+		CopyFailed: func(l archive.Line, what string, err error) {
+			a.CopyFailed(l, what, err)
+			b.CopyFailed(l, what, err)
+		},
 		Stopped: func(l archive.Line, err error) {
 			a.Stopped(l, err)
 			b.Stopped(l, err)

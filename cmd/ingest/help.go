@@ -19,6 +19,7 @@ Exit codes:
   0  done, or stopped cleanly
   1  failed; the last line of stderr says why
   2  bad configuration: nothing was done; the line names the setting, where it was set, and what is allowed
+  3  the bucket went back in time: it lacks what Kafka knows that it held; the line says what is missing and what to do
 `
 
 const runHelp = `ledgerlake-ingest run reads Kafka topics and writes each record, once, as a row of a hash chain in Parquet files.
@@ -40,7 +41,8 @@ says. SIGTERM or SIGINT stops it cleanly within --shutdown-timeout; a second one
 Any setting can also stand in a YAML file (--config FILE: batch: {rows: 64}) or in the environment
 (LEDGERLAKE_BATCH_ROWS=64). Flags go before the environment, that before the file. Secrets have no flag.
 
-Exit codes: 0 stopped cleanly, 1 failed (or stopped cleanly, but a partition had stopped before), 2 bad configuration.
+Exit codes: 0 stopped cleanly, 1 failed (or stopped cleanly, but a partition had stopped before), 2 bad configuration,
+3 the bucket went back in time (restored from a backup, say): restore what it lost, or start once with --trust-bucket.
 
 `
 

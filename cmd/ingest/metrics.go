@@ -26,7 +26,7 @@ type metrics struct {
 	registry *prometheus.Registry
 
 	rows, duplicates, gaps, segments      prometheus.Counter
-	adopted, compared                     prometheus.Counter
+	adopted, compared, anchors, notCopied prometheus.Counter
 	assigned, revoked, stops, split       prometheus.Counter
 	rejects, retries, requests, connects  *prometheus.CounterVec
 	kafkaRead, kafkaErrors, groupErrors   prometheus.Counter
@@ -50,6 +50,8 @@ func newMetrics(status func() pipeline.Status, h config.HTTP) *metrics {
 	m.delay = m.histogram("record_delay_seconds", "From a record's timestamp to its being durable, for each record.", seconds)
 	m.adopted = m.counter("adopted_segments_total", "Segments that another process had written where this one was about to.")
 	m.compared = m.counter("compared_segments_total", "Archived segments that were compared with Kafka.")
+	m.anchors = m.counter("anchors_total", "Anchors that this process wrote.")
+	m.notCopied = m.counter("anchor_copy_failures_total", "Tries to copy anchors to Kafka or the second bucket that failed.")
 	m.retries = m.counters("retries_total", "Tries at the store that failed and are repeated, by what was asked and why it failed.", "operation", "cause")
 	m.requests = m.counters("store_requests_total", "Requests to the store, by S3's name and the answer's status; none: no answer. 412 is usual.", "operation", "code")
 	m.requestsSeconds = m.histogram("store_request_seconds", "How long the store took to answer a request.", seconds[:14])
@@ -104,9 +106,15 @@ func (m *metrics) events() pipeline.Events {
 			m.retries.WithLabelValues(operationOf(err), causeOf(err)).Inc()
 		},
 		Comparing: func(archive.Line, int64) { m.compared.Inc() },
-		Stopped:   func(archive.Line, error) { m.stops.Inc() },
-		SecondLog: func(string, archive.Line) { m.split.Inc() },
-		Warn:      func(string, error) {},
+		Anchored: func(a pipeline.Anchor) {
+			if !a.Adopted {
+				m.anchors.Inc()
+			}
+		},
+		CopyFailed: func(archive.Line, string, error) { m.notCopied.Inc() },
+		Stopped:    func(archive.Line, error) { m.stops.Inc() },
+		SecondLog:  func(string, archive.Line) { m.split.Inc() },
+		Warn:       func(string, error) {},
 	}
 }
 

@@ -58,8 +58,8 @@ type report struct {
 
 // sums are what was done in some time.
 type sums struct {
-	rows, duplicates, segments, bytes, adopted int64
-	rejects                                    map[audit.Reason]int64
+	rows, duplicates, segments, bytes, adopted, anchors int64
+	rejects                                             map[audit.Reason]int64
 }
 
 func newReport(log *zap.Logger, tenants bool) *report {
@@ -91,6 +91,14 @@ func (r *report) events() pipeline.Events {
 		Comparing: func(l archive.Line, ordinal int64) {
 			r.log.Debug("segment compared with Kafka", append(line(l), zap.Int64("ordinal", ordinal))...)
 		},
+		Anchored: func(a pipeline.Anchor) {
+			r.addAnchor(a)
+			r.log.Debug("anchor", append(line(a.Line), zap.Int64("number", a.Number), zap.Int64("ordinal", a.Ordinal), zap.Int64("bytes", a.Bytes),
+				zap.Duration("took", a.Took), zap.Bool("adopted", a.Adopted))...)
+		},
+		CopyFailed: func(_ archive.Line, what string, err error) {
+			r.often.Warn("anchors are in the bucket alone: "+what, zap.Error(err))
+		},
 		Stopped: func(l archive.Line, err error) {
 			r.log.Error("partition stopped; others go on", append(line(l), zap.Error(err))...)
 		},
@@ -120,6 +128,17 @@ func (r *report) add(c pipeline.Commit) {
 	r.life.add(c)
 }
 
+// addAnchor counts an anchor; one that another process wrote is no work of ours.
+func (r *report) addAnchor(a pipeline.Anchor) {
+	if a.Adopted {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.interval.anchors++
+	r.life.anchors++
+}
+
 // add counts a segment; one that another process wrote is no work of ours.
 func (s *sums) add(c pipeline.Commit) {
 	if c.Adopted {
@@ -147,6 +166,9 @@ func (s *sums) fields() []zap.Field {
 	fields := []zap.Field{
 		zap.Int64("rows", s.rows), zap.Int64("rejects", rejects), zap.Int64("duplicates", s.duplicates),
 		zap.Int64("segments", s.segments), zap.Int64("bytes", s.bytes),
+	}
+	if s.anchors > 0 {
+		fields = append(fields, zap.Int64("anchors", s.anchors))
 	}
 	if s.adopted > 0 {
 		fields = append(fields, zap.Int64("adopted", s.adopted))

@@ -14,7 +14,7 @@ type standing struct {
 	status func() pipeline.Status
 	lagBy  string
 
-	lag, held, limit, partitions, pending *prometheus.Desc
+	lag, held, limit, partitions, pending, unanchored *prometheus.Desc
 }
 
 func newStanding(status func() pipeline.Status, lagBy string) *standing {
@@ -28,12 +28,13 @@ func newStanding(status func() pipeline.Status, lagBy string) *standing {
 		limit:      desc("held_bytes_limit", "At this many nothing more is fetched."),
 		partitions: desc("partitions", "Partitions of this process, by whether they start, run or have stopped for a fault.", "state"),
 		pending:    desc("pending_seconds", "How long what waits longest has been waiting to become durable; 0 where nothing does."),
+		unanchored: desc("unanchored_seconds", "How long the oldest durable change that no anchor covers has been without one; 0 where there is none."),
 	}
 }
 
 // Describe implements [prometheus.Collector].
 func (s *standing) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.lag, s.held, s.limit, s.partitions, s.pending} {
+	for _, d := range []*prometheus.Desc{s.lag, s.held, s.limit, s.partitions, s.pending, s.unanchored} {
 		out <- d
 	}
 }
@@ -46,18 +47,22 @@ func (s *standing) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(s.held, float64(st.Held))
 	gauge(s.limit, float64(st.Limit))
-	states, oldest := map[string]int{}, now
+	states, oldest, unanchored := map[string]int{}, now, now
 	for i := range st.Partitions {
 		p := &st.Partitions[i]
 		states[stateOf(p)]++
 		if p.Stopped == nil && !p.Pending.IsZero() && p.Pending.Before(oldest) {
 			oldest = p.Pending
 		}
+		if !p.Unanchored.IsZero() && p.Unanchored.Before(unanchored) {
+			unanchored = p.Unanchored
+		}
 	}
 	for _, state := range []string{"starting", "running", "stopped"} {
 		gauge(s.partitions, float64(states[state]), state)
 	}
 	gauge(s.pending, now.Sub(oldest).Seconds())
+	gauge(s.unanchored, now.Sub(unanchored).Seconds())
 	for at, n := range lagSeries(st.Partitions, s.lagBy == config.LagByPartition) {
 		gauge(s.lag, float64(n), at.topic, at.partition)
 	}
