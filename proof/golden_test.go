@@ -22,6 +22,7 @@ import (
 type golden struct {
 	ArchiveID string
 	VKey      string
+	Seed      string
 	Heads     map[string]struct {
 		Size       int64
 		Head, Root chain.Hash

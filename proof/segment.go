@@ -160,6 +160,8 @@ func (c *checker) row(row *chain.Row) {
 	if c.last = l; l.deep {
 		c.count(l, row)
 		c.checkRow(l, row)
+	} else if row.Kind.S == audit.KindGap {
+		c.gap(l, row) // which all tenants' offsets need
 	}
 	l.rows++
 }
