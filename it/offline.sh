@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 page=docs/verify-without-ledgerlake.md archive=data/demo/s3/audit
 bin=$PWD/it/.build/py15/bin
-vkey=$(cat data/demo/anchors.vkey)
+vkey=data/demo/anchors.vkey
 work=$(mktemp -d)
 trap 'rm -rf "$work" data/check' EXIT
 

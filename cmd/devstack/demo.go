@@ -16,8 +16,8 @@ import (
 
 const demoHelp = `ledgerlake-devstack demo: the whole of ledgerlake in half a minute, on this machine, offline.
 
-It starts a Kafka and an S3, sends records of 5 tenants, archives them with the real ledgerlake-ingest, checks the
-archive with the real ledgerlake-verify, shows the files, and then changes one bit in a copy for verify to find.
+It starts a Kafka and an S3, makes a key, sends records of 5 tenants, archives them with the real ledgerlake-ingest,
+which signs its anchors with the key, checks the archive with the real ledgerlake-verify and the public half of it, shows the files, and then changes one bit in a copy for verify to find.
 It ends everything that it started and keeps the files. Each run begins anew: the folder of the last one is replaced.
 It exits with 0 only if all came out as it should.
 `
@@ -130,7 +130,7 @@ func (d *demonstration) run(ctx context.Context) error {
 
 func (d *demonstration) walk(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		d.bringUp, d.startIngest, d.produce, d.waitAndStop, d.verifyGood, d.show, d.verifyFlipped,
+		d.bringUp, d.makeKey, d.startIngest, d.produce, d.waitAndStop, d.verifyGood, d.show, d.verifyFlipped,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -165,8 +165,24 @@ func (d *demonstration) bringUp(ctx context.Context) (err error) {
 	return nil
 }
 
+// The key's halves: the private one is ingest's alone, the public one everybody's.
+func (d *demonstration) privateKey() string { return filepath.Join(d.dir, "anchors.key") }
+func (d *demonstration) publicKey() string  { return filepath.Join(d.dir, "anchors.vkey") }
+
+func (d *demonstration) makeKey(ctx context.Context) error {
+	d.step("A key. Who owns the bucket can make an archive anew; what is signed by this key he cannot.")
+	args := []string{"keygen", "--name", "demo.example/anchors", "--out", d.rel(d.privateKey())}
+	d.say("   %s %s > %s", d.rel(d.binaries.verify), strings.Join(args, " "), d.rel(d.publicKey()))
+	vkey, code, err := runVerify(ctx, d.binaries.verify, d.here, args...)
+	if err != nil || code != 0 {
+		return errors.Join(fmt.Errorf("keygen ended with %d: %s", code, vkey), err)
+	}
+	d.quote(vkey)
+	return os.WriteFile(d.publicKey(), []byte(vkey), 0o644)
+}
+
 func (d *demonstration) startIngest(context.Context) (err error) {
-	args := []string{"run", "--brokers", d.stack.Brokers(), "--topics", demoTopic, "--group", demoGroup, "--bucket", d.stack.BucketURL()}
+	args := []string{"run", "--brokers", d.stack.Brokers(), "--topics", demoTopic, "--group", demoGroup, "--bucket", d.stack.BucketURL(), "--anchor-key", d.rel(d.privateKey())}
 	d.step("The archiver, beside it. It turns each partition into a line of Parquet segments, rows chained by SHA-256.")
 	d.say("   %s %s", d.rel(d.binaries.ingest), strings.Join(quoted(args), " "))
 	if d.log, err = os.Create(filepath.Join(d.dir, "ingest.log")); err != nil {
@@ -211,7 +227,7 @@ func (d *demonstration) waitAndStop(ctx context.Context) error {
 }
 
 func (d *demonstration) verifyGood(ctx context.Context) error {
-	d.step("An auditor checks the files: every row, slot, link, offset and object. No Kafka, no S3, no database.")
+	d.step("An auditor checks the files: every row, slot, link, offset, object and signature. No Kafka, no S3, no database.")
 	t, err := count(ctx, d.bucketDir())
 	if err != nil {
 		return err
@@ -253,8 +269,8 @@ func (d *demonstration) verifyFlipped(ctx context.Context) error {
 // verify runs ledgerlake-verify over a folder, shows what it says from a
 // heading on, and wants the exit code.
 func (d *demonstration) verify(ctx context.Context, folder string, want int, from string) error {
-	d.say("   %s --allow-unsigned %s", d.rel(d.binaries.verify), d.rel(folder))
-	said, code, err := runVerify(ctx, d.binaries.verify, d.here, "--allow-unsigned", d.rel(folder))
+	d.say("   %s --key %s %s", d.rel(d.binaries.verify), d.rel(d.publicKey()), d.rel(folder))
+	said, code, err := runVerify(ctx, d.binaries.verify, d.here, "--key", d.rel(d.publicKey()), d.rel(folder))
 	d.quote(said[max(0, strings.Index(said, from)):])
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)

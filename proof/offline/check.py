@@ -28,7 +28,7 @@ from proofs import Proof  # noqa: E402
 def check_archive(args):
     from archive import Archive  # which takes pyarrow
 
-    archive = Archive(args.target, Ring(args.key), args.allow_unsigned, keys_of_logs(args))
+    archive = Archive(args.target, Ring(vkeys(args)), args.allow_unsigned, keys_of_logs(args))
     archive.check()
     return archive.report()
 
@@ -55,7 +55,7 @@ def pack_files(path):
 
 
 def check_proof(args, check):
-    proof, faults = Proof(Ring(args.key), keys_of_logs(args)), []
+    proof, faults = Proof(Ring(vkeys(args)), keys_of_logs(args)), []
     try:
         check(proof)
     except Fault as fault:
@@ -64,6 +64,13 @@ def check_proof(args, check):
         faults.append(f"malformed: {error!r}")
     less = [] if args.allow_unsigned else proof.less
     return verdict(faults, less, proof.looks, proof.notes, f"{proof.rows} rows are shown")
+
+
+def vkeys(args):
+    """The keys that --key names: a vkey, or a file with one on each line."""
+    for value in args.key:
+        lines = pathlib.Path(value).read_text().splitlines() if pathlib.Path(value).is_file() else [value]
+        yield from (line.strip() for line in lines if line.strip() and not line.startswith("#"))
 
 
 def keys_of_logs(args):
@@ -96,7 +103,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["archive", "bundle", "pack"])
     parser.add_argument("target")
-    parser.add_argument("--key", action="append", default=[], metavar="VKEY", help="a verifier key that you got elsewhere than from the archive; may stand several times")
+    parser.add_argument("--key", action="append", default=[], metavar="VKEY|FILE", help="a verifier key that you got elsewhere than from the archive, or a file with one on each line; may stand several times")
     parser.add_argument("--allow-unsigned", action="store_true", help="ask for no more than that the archive is consistent in itself")
     parser.add_argument("--master-key", metavar="FILE", help="the master key of keyed logs")
     parser.add_argument("--log-key-dir", metavar="FOLDER", help="a folder with a key per log, TOPIC/TOPICID/PARTITION/TENANT")
