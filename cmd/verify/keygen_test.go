@@ -3,6 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"os"
 	"path/filepath"
@@ -94,6 +101,9 @@ func TestKeygenRefuses(t *testing.T) {
 		{"--name", "a", "--out", file, "--vkey", file},
 		{"--nam", "a", "--out", file},
 		{"--name", "", "--out", file},
+		{"--name", "a", "--vkey", file},
+		{"--public", file},
+		{"--name", "a", "--public", file, "--out", file},
 	} {
 		if code, _, _, err := generate(args...); code != exitCannotRun || !errors.Is(err, errUsage) {
 			t.Errorf("%q: %d, %v", args, code, err)
@@ -112,5 +122,46 @@ func TestKeygenRefuses(t *testing.T) {
 	}
 	if _, stdout, _, err := generate("--help"); err != nil || stdout != keygenHelp {
 		t.Errorf("%v", err)
+	}
+}
+
+// The vkey of a key that is elsewhere, in KMS for one, needs its public half
+// alone, in any of the usual forms.
+func TestKeygenOfPublicKeys(t *testing.T) {
+	public, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p256, err := x509.MarshalPKIXPublicKey(other.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		text []byte
+		want string
+	}{
+		"DER":       {der, sign.VKey("a", public) + "\n"},
+		"base64":    {[]byte(base64.StdEncoding.EncodeToString(der) + "\n"), sign.VKey("a", public) + "\n"},
+		"PEM":       {pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), sign.VKey("a", public) + "\n"},
+		"P-256":     {p256, ""},
+		"cut":       {der[:len(der)-1], ""},
+		"something": {[]byte("x"), ""},
+	} {
+		file := filepath.Join(t.TempDir(), "public")
+		if err := os.WriteFile(file, c.text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, got, _, err := generate("--name", "a", "--public", file)
+		if got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
 	}
 }
