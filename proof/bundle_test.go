@@ -3,7 +3,10 @@ package proof_test
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -332,4 +335,69 @@ func FuzzDecodeBundle(f *testing.F) {
 			t.Fatalf("exit %d, then %d", c.Exit, got.Exit)
 		}
 	})
+}
+
+// A witness that is given and cosigned the checkpoint makes it T3; a cosignature
+// in its name that is not its own is a fault; other witnesses' lines are nothing.
+func TestWitnessedBundles(t *testing.T) {
+	p := newProvable(4, 5, 4)
+	row := p.rows("acme")[1]
+	b := bundleOf(t, p.prover(t, lake.ProveOptions{}), lake.Want{Offset: &row.KafkaOffset.N}, lake.Disclosure{})
+	text, _, _ := strings.Cut(*b.Checkpoint, "\n\n")
+	key := ed25519.NewKeyFromSeed(make([]byte, 32))
+	name, public := "witness.example/w", append([]byte{4}, key.Public().(ed25519.PublicKey)...)
+	sum := sha256.Sum256(append([]byte(name+"\n"), public...))
+	w, err := sign.ParseWitness(fmt.Sprintf("%s+%x+%s", name, sum[:4], base64.StdEncoding.EncodeToString(public)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cosign := func(at uint64, text string) string {
+		line := binary.BigEndian.AppendUint64(slices.Clone(sum[:4]), at)
+		line = append(line, ed25519.Sign(key, fmt.Appendf(nil, "cosignature/v1\ntime %d\n%s", at, text))...)
+		return "— " + name + " " + base64.StdEncoding.EncodeToString(line) + "\n"
+	}
+	plain := *b.Checkpoint
+	for what, c := range map[string]struct {
+		line string
+		o    lake.CheckOptions
+		exit int
+		tier string
+	}{
+		"none":              {"", lake.CheckOptions{Keys: p.ring(), Witnesses: []*sign.Witness{w}}, 0, "T1"},
+		"good":              {cosign(1_780_000_000, text+"\n"), lake.CheckOptions{Keys: p.ring(), Witnesses: []*sign.Witness{w}}, 0, "T3"},
+		"not asked for":     {cosign(1_780_000_000, text+"\n"), lake.CheckOptions{Keys: p.ring()}, 0, "T1"},
+		"without the log's": {cosign(1_780_000_000, text+"\n"), lake.CheckOptions{Witnesses: []*sign.Witness{w}}, 3, "T0"},
+		"of another text":   {cosign(1_780_000_000, "x\n"), lake.CheckOptions{Keys: p.ring(), Witnesses: []*sign.Witness{w}}, 1, "none"},
+	} {
+		checkpoint := plain + c.line
+		b.Checkpoint = &checkpoint
+		b.TlogProof = tlogProofOf(b)
+		if r := b.Check(c.o); r.Exit != c.exit || r.Tier != c.tier {
+			t.Errorf("%s: %+v", what, r)
+		}
+	}
+}
+
+// Of a keyed log row_hash takes its key: without it less is proved, with another
+// one nothing.
+func TestBundlesOfKeyedLogs(t *testing.T) {
+	p := newProvable(0, 0, 1)
+	p.line.Segment(func(b *prooftest.Batch) { b.Keyed("acme"); b.Call("acme"); b.Call("acme"); b.Call("acme") })
+	p.line.Anchor()
+	seq := int64(1)
+	b := bundleOf(t, p.prover(t, lake.ProveOptions{}), lake.Want{Tenant: "acme", Seq: &seq}, lake.Disclosure{})
+	keys := func(key string) chain.Keys { return func(chain.Log) ([]byte, bool) { return []byte(key), true } }
+	for exit, o := range map[int]lake.CheckOptions{
+		0: {Keys: p.ring(), LogKeys: keys(string(prooftest.LogKey))},
+		1: {Keys: p.ring(), LogKeys: keys("another key of no meaning at all")},
+		3: {Keys: p.ring()},
+	} {
+		if r := b.Check(o); r.Exit != exit {
+			t.Errorf("exit %d, want %d: %+v", r.Exit, exit, r)
+		}
+	}
+	b.Row.Scheme = chain.SchemeV1
+	if r := b.Check(lake.CheckOptions{Keys: p.ring()}); r.Exit != 1 {
+		t.Errorf("a keyed row as if it were not: %+v", r)
+	}
 }

@@ -25,6 +25,7 @@ type Checked struct {
 	Tier      string   `json:"tier"`
 	ArchiveID string   `json:"archiveId"`
 	Rows      int64    `json:"rows"`      // that are shown
+	Unsigned  bool     `json:"unsigned"`  // a root in it is not signed by a good key
 	SignedBy  []string `json:"signedBy"`  // vkeys
 	Witnesses []string `json:"witnesses"` // vkeys of those that cosigned
 	Proved    []string `json:"proved"`
@@ -255,7 +256,7 @@ func (s *statement) rate(c *Checked, states ...sign.State) error {
 	signed := slices.Contains(states, sign.Good)
 	switch both := s.anchor != nil && s.checkpoint != nil; {
 	case !signed:
-		c.less = true
+		c.less, c.Unsigned = true, true
 		c.not("that anybody vouches for the root: no signature over it is by a key that was given")
 		return nil
 	case both && slices.Contains(states, sign.Unknown):

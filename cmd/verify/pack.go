@@ -20,7 +20,8 @@ person, and a checker in Python.
 It shows rows of one tenant, and only those that an anchor covers. To find a turn or a session it looks at the end of every object of the
 log; --from and --to make that less. docs/proofs.md describes the files.
 
-Exit codes: 0 written · 1 what is stored does not fit together · 2 cannot run · 3 no such rows
+Exit codes: 0 written · 1 what is stored does not fit together · 2 cannot run · 3 no such rows, or written, and no given key
+vouches for all of it
 
 Flags:
   --turn ID, --session ID
@@ -82,14 +83,18 @@ func pack(ctx context.Context, c call) (int, error) {
 		return outcome(c, err)
 	}
 	body, err := made.Zip()
-	if err == nil {
-		err = writeOut(c, s.out, body)
-	}
 	if err != nil {
 		return exitCannotRun, err
 	}
-	_, err = fmt.Fprintf(c.stderr, "%s in %s; %s\n", proof.Count(made.Rows, "row"), proof.Count(made.Ranges, "range"), cost(p))
-	return 0, err
+	code, whose, err := standing(proof.CheckPack(body, proof.CheckOptions{Keys: &s.keys}), s.keys.Empty())
+	if err != nil {
+		return outcome(c, err)
+	}
+	if err := writeOut(c, s.out, body); err != nil {
+		return exitCannotRun, err
+	}
+	_, err = fmt.Fprintf(c.stderr, "%s in %s; %s; %s\n", proof.Count(made.Rows, "row"), proof.Count(made.Ranges, "range"), whose, cost(p))
+	return code, err
 }
 
 // checkers returns the programs that go into a pack.

@@ -26,7 +26,8 @@ const proveHelp = `ledgerlake-verify prove writes the proof of one row as a file
 
 docs/proofs.md describes the file. It is written only if what was read leads to the root that an anchor states.
 
-Exit codes: 0 written · 1 what is stored does not fit together · 2 cannot run · 3 no such row, or no anchor covers it yet
+Exit codes: 0 written · 1 what is stored does not fit together · 2 cannot run · 3 no such row, or no anchor covers it yet; or the
+file was written, and no given key vouches for it
 
 Flags:
   -o FILE
@@ -250,6 +251,10 @@ func prove(ctx context.Context, c call) (int, error) {
 	if err != nil {
 		return outcome(c, err)
 	}
+	code, whose, err := standing(b.Check(proof.CheckOptions{Keys: &s.keys}), s.keys.Empty())
+	if err != nil {
+		return outcome(c, err)
+	}
 	text, err := b.Encode()
 	if err != nil {
 		return exitCannotRun, err
@@ -260,8 +265,22 @@ func prove(ctx context.Context, c call) (int, error) {
 	if err := writeOut(c, s.out, text); err != nil {
 		return exitCannotRun, err
 	}
-	_, err = fmt.Fprintf(c.stderr, "seq %d of tenant %s in %s/%d, in a tree of %d rows; %s%s\n", b.Row.Seq, proof.Printable(b.Log.Tenant), proof.Printable(b.Log.Topic), b.Log.Partition, b.Tree.Size, signedBy(b, &s.keys), cost(p))
-	return 0, err
+	_, err = fmt.Fprintf(c.stderr, "seq %d of tenant %s in %s/%d, in a tree of %d rows; %s; %s\n", b.Row.Seq, proof.Printable(b.Log.Tenant), proof.Printable(b.Log.Topic), b.Log.Partition, b.Tree.Size, whose, cost(p))
+	return code, err
+}
+
+// standing says whether what was made holds for who has the keys that were
+// given: the exit code, and in words. A fault is an error.
+func standing(r *proof.Checked, noKey bool) (code int, whose string, err error) {
+	switch {
+	case r.Fault != "":
+		return 1, "", fmt.Errorf("%w: %s", proof.ErrTampered, r.Fault)
+	case noKey:
+		return 0, "no key was given to check its signature with", nil
+	case r.Unsigned:
+		return 3, "NOT signed by a key that was given, nor by one that such a key introduces", nil
+	}
+	return 0, "signed by a key that was given, or introduced", nil
 }
 
 // warnOfErasures tells who is about to show rows that some were to be erased.
@@ -271,17 +290,6 @@ func warnOfErasures(ctx context.Context, c call, p *proof.Prover, w proof.Want) 
 		_, err = fmt.Fprintf(c.stderr, "%s: CAUTION: %s of tenant %s ordered and not carried out yet. Make sure that what you show is none of it.\n", program, proof.Count(n, "erasure"), proof.Printable(w.Tenant))
 	}
 	return err
-}
-
-// signedBy says whether the proof holds for who has the keys that were given.
-func signedBy(b *proof.Bundle, keys *sign.Ring) string {
-	if keys.Empty() {
-		return "no key was given to check its signature with; "
-	}
-	if r := b.Check(proof.CheckOptions{Keys: keys}); len(r.SignedBy) == 0 {
-		return "NOT signed by a key that was given; "
-	}
-	return "signed by a key that was given; "
 }
 
 func cost(p *proof.Prover) string {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -68,13 +69,15 @@ func want(t *testing.T, code int, says string, args ...string) string {
 func TestAProofFromMakingToChecking(t *testing.T) {
 	c := newCase(t)
 	file := c.file("call.json")
-	want(t, 0, "signed by a key that was given; ", "prove", "--tenant", "acme", "--seq", "5", c.target, "--key", c.key, "-o", file, "--withhold", "ext,decision", "--withhold-user")
+	want(t, 0, "signed by a key that was given, or introduced; ", "prove", "--tenant", "acme", "--seq", "5", c.target, "--key", c.key, "-o", file, "--withhold", "ext,decision", "--withhold-user")
 	out := want(t, 0, "OK: 1 row of archive "+prooftest.ID+" proved (T1)", "proof", file, "--key", c.key)
 	for _, line := range []string{"record_id            01KBCDEFGHJKMNPQRSTV", "decision             (withheld or erased; commitment ", "user_id, which is withheld", `family_lock          {"resolverPath":"matrix"`} {
 		if !strings.Contains(out, line) {
 			t.Errorf("no %q in %s", line, out)
 		}
 	}
+	want(t, 3, "NOT signed by a key", "prove", "--tenant", "acme", "--seq", "5", c.target, "--key", prooftest.Signer("key.example/two").VKey(), "-o", c.file("other.json"))
+	want(t, 0, "no key was given", "prove", "--tenant", "acme", "--seq", "5", c.target, "-o", c.file("other.json"))
 	want(t, 3, "INCOMPLETE", "proof", file)
 	want(t, 3, "INCOMPLETE", "proof", file, "--key", prooftest.Signer("key.example/two").VKey())
 	var r struct {
@@ -92,6 +95,26 @@ func TestAProofFromMakingToChecking(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, 1, "FAULT: row 5: rowHash is not the hash of header", "proof", file, "--key", c.key)
+
+	forge(t, c.anchors[1])
+	want(t, 1, "tampered with or damaged", "prove", "--tenant", "acme", "--seq", "5", c.target, "--key", c.key, "-o", c.file("forged.json"))
+	if _, err := os.Stat(c.file("forged.json")); err == nil {
+		t.Error("a proof that does not hold was written")
+	}
+}
+
+// forge takes the signatures of an anchor, and of the checkpoints in it, away
+// from what they signed.
+func forge(t *testing.T, name string) {
+	t.Helper()
+	body, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := regexp.MustCompile(`key\.example/one \S{12}`).ReplaceAllStringFunc(string(body), func(s string) string { return s[:len(s)-2] + "AA" })
+	if err := os.WriteFile(name, []byte(bad), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A row is named by its record id, its seq or its offset.
