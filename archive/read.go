@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/parquet"
 )
@@ -29,11 +30,17 @@ func (o *SegmentObject) ArchivedAt() (at int64) {
 // SegmentMetadata returns the metadata of a segment whose hash is known to be
 // right.
 func SegmentMetadata(body []byte) (*Segment, error) {
-	meta, _, err := parquet.TailMetadata(body, int64(len(body)))
+	meta, err := RawMetadata(body)
 	if err != nil {
 		return nil, err
 	}
 	return DecodeSegment(meta)
+}
+
+// RawMetadata returns the text of a segment's metadata, which may say anything.
+func RawMetadata(body []byte) ([]byte, error) {
+	meta, _, err := parquet.TailMetadata(body, int64(len(body)))
+	return meta, err
 }
 
 // ReadSegment decodes a segment and checks that its rows make the chain that
@@ -125,7 +132,7 @@ func checkRows(seg *Segment, rows []chain.Row, keys chain.Keys) error {
 	}
 	logs := make(map[string]*LogInterval, len(seg.Logs))
 	for _, l := range seg.Logs {
-		logs[l.Tenant] = &LogInterval{Scheme: l.Scheme, FirstSeq: l.FirstSeq, HeadOut: l.HeadIn}
+		logs[l.Tenant] = &LogInterval{Scheme: l.Scheme, Epoch: l.Epoch, FirstSeq: l.FirstSeq, HeadOut: l.HeadIn}
 	}
 	hashers := chain.NewHashers(keys)
 	for i := range rows {
@@ -134,7 +141,14 @@ func checkRows(seg *Segment, rows []chain.Row, keys chain.Keys) error {
 		if at == nil {
 			return fmt.Errorf("row %d is of a log that the metadata does not list", i)
 		}
-		if row.PrevHash != at.HeadOut || row.Seq.N != at.FirstSeq+at.Rows {
+		prev := at.HeadOut
+		if row.Kind.S == audit.KindChainReset {
+			var err error
+			if prev, err = resetGenesis(seg, at, row); err != nil {
+				return fmt.Errorf("row %d (seq %d): chain reset: %w", i, row.Seq.N, err)
+			}
+		}
+		if row.PrevHash != prev || row.Seq.N != at.FirstSeq+at.Rows {
 			return fmt.Errorf("row %d (seq %d) does not continue its log", i, row.Seq.N)
 		}
 		if err := checkRow(hashers, at.Scheme, seg.Log(row.TenantID.S), row); err != nil {

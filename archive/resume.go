@@ -173,36 +173,60 @@ func (w *walk) tail() (t Tail) {
 	return t
 }
 
-// back reads the metadata of all segments below newer, some at a time.
+// back reads the metadata of all segments below newer, some at a time. Void ones
+// are passed over: they may be anything.
 func (w *walk) back(ctx context.Context, newer *Segment) error {
-	for to := newer.Ordinal; to > 0; {
-		from := max(0, to-4*resumeParallel)
-		segs, err := w.metadata(ctx, from, to)
+	for below(newer) > 0 {
+		from := max(0, below(newer)-4*resumeParallel)
+		segs, err := w.metadata(ctx, from, below(newer))
 		if err != nil {
 			return err
 		}
-		for i := len(segs) - 1; i >= 0; i-- {
-			seg := segs[i]
-			if seg.NextOffset != newer.FirstOffset || seg.Line() != w.line || seg.Ordinal != newer.Ordinal-1 {
-				return fmt.Errorf("segment %d: %w: it ends at offset %d, the next begins at %d", seg.Ordinal, ErrBreaks, seg.NextOffset, newer.FirstOffset)
+		for n := below(newer) - 1; n >= from; n = below(newer) - 1 {
+			if newer, err = w.one(ctx, segs[n-from], newer); err != nil {
+				return err
 			}
-			if newer.PreviousSHA256 == nil {
-				return fmt.Errorf("segment %d: %w: it has no previousSha256", newer.Ordinal, ErrBreaks)
-			}
-			if w.whole && seg.sum != *newer.PreviousSHA256 {
-				return fmt.Errorf("segment %d: %w: it is not the one that segment %d follows", seg.Ordinal, ErrBreaks, newer.Ordinal)
-			}
-			if !w.archived && seg.Rows > 0 {
-				if err := w.lastArchived(ctx, seg.Ordinal); err != nil {
-					return err
-				}
-			}
-			w.add(seg, *newer.PreviousSHA256)
-			newer = seg.Segment
 		}
-		to = from
 	}
 	return nil
+}
+
+// below returns the ordinal of a segment, or of the first that it declares void.
+func below(s *Segment) int64 {
+	if len(s.Voided) > 0 {
+		return s.Voided[0].Ordinal
+	}
+	return s.Ordinal
+}
+
+// one takes in the segment in front of newer, and returns it.
+func (w *walk) one(ctx context.Context, found read, newer *Segment) (*Segment, error) {
+	seg, ordinal := found.seg, below(newer)-1
+	switch {
+	case found.err != nil:
+		return nil, fmt.Errorf("segment %d: %w", ordinal, found.err)
+	case seg.NextOffset != newer.FirstOffset || seg.Line() != w.line || seg.Ordinal != ordinal:
+		return nil, fmt.Errorf("segment %d: %w: it ends at offset %d, the next begins at %d", seg.Ordinal, ErrBreaks, seg.NextOffset, newer.FirstOffset)
+	case newer.PreviousSHA256 == nil:
+		return nil, fmt.Errorf("segment %d: %w: it has no previousSha256", newer.Ordinal, ErrBreaks)
+	case w.whole && len(newer.Voided) == 0 && seg.sum != *newer.PreviousSHA256:
+		return nil, fmt.Errorf("segment %d: %w: it is not the one that segment %d follows", seg.Ordinal, ErrBreaks, newer.Ordinal)
+	}
+	if !w.archived && seg.Rows > 0 {
+		if err := w.lastArchived(ctx, seg.Ordinal); err != nil {
+			return nil, err
+		}
+	}
+	sum := *newer.PreviousSHA256
+	if len(newer.Voided) > 0 { // of which it is the last one's
+		body, err := w.src.Get(ctx, SegmentKey(w.line, ordinal))
+		if err != nil {
+			return nil, fmt.Errorf("segment %d: %w", ordinal, err)
+		}
+		sum = sha256.Sum256(body)
+	}
+	w.add(seg, sum)
+	return seg.Segment, nil
 }
 
 // lastArchived takes the time of the newest row, where the newest segments
@@ -216,25 +240,30 @@ func (w *walk) lastArchived(ctx context.Context, ordinal int64) error {
 	return nil
 }
 
-// metadata reads the metadata of the segments from ≤ ordinal < to.
-func (w *walk) metadata(ctx context.Context, from, to int64) ([]*sized, error) {
-	segs := make([]*sized, to-from)
-	g, ctx := errgroup.WithContext(ctx)
+// A read is a segment's metadata, or why it could not be read.
+type read struct {
+	seg *sized
+	err error
+}
+
+// metadata reads the metadata of the segments from ≤ ordinal < to. That of a void
+// one may not be there to be read.
+func (w *walk) metadata(ctx context.Context, from, to int64) ([]read, error) {
+	segs := make([]read, to-from)
+	g := errgroup.Group{}
 	g.SetLimit(resumeParallel)
 	for i := range segs {
-		g.Go(func() (err error) {
-			read := readMetadata
+		g.Go(func() error {
+			get := readMetadata
 			if w.whole {
-				read = readWhole
+				get = readWhole
 			}
-			segs[i], err = read(ctx, w.src, SegmentKey(w.line, from+int64(i)))
-			if err != nil {
-				return fmt.Errorf("segment %d: %w", from+int64(i), err)
-			}
+			segs[i].seg, segs[i].err = get(ctx, w.src, SegmentKey(w.line, from+int64(i)))
 			return nil
 		})
 	}
-	return segs, g.Wait()
+	_ = g.Wait()
+	return segs, ctx.Err()
 }
 
 // GetMetadata reads the metadata of a segment alone. The error matches

@@ -25,6 +25,7 @@ type State struct {
 	ArchivedAt     int64       // microseconds; no later row of the line is before it
 	Heads          map[string]Head
 	Tail           Tail       // what is not anchored yet
+	Voided         []Voided   // the segments just before Ordinal, which the next one must declare void
 	Scheme         string     // of logs that begin; "" is chain.SchemeV1
 	Keys           chain.Keys // of keyed logs, by which rows of the line are checked that are read
 }
@@ -91,6 +92,8 @@ func (s *State) Continues(seg *Segment) error {
 		return fmt.Errorf("%w: ordinal %d, not %d", ErrBreaks, seg.Ordinal, s.Ordinal)
 	case s.NextOffset >= 0 && seg.FirstOffset != s.NextOffset:
 		return fmt.Errorf("%w: begins at offset %d, not %d", ErrBreaks, seg.FirstOffset, s.NextOffset)
+	case !slices.Equal(seg.Voided, s.Voided):
+		return fmt.Errorf("%w: it declares segments void, or not those that are", ErrBreaks)
 	case !equalHash(seg.PreviousSHA256, s.PreviousSHA256):
 		return fmt.Errorf("%w: previousSha256 is that of another object", ErrBreaks)
 	}
@@ -104,6 +107,9 @@ func (s *State) Continues(seg *Segment) error {
 
 func (s *State) logContinues(l LogInterval) error {
 	h := s.headFor(l)
+	if len(s.Voided) > 0 {
+		h.Epoch++ // which its chain-reset row begins
+	}
 	switch {
 	case l.FirstSeq != h.Tree.Size:
 		return fmt.Errorf("%w: a log begins at seq %d, not %d", ErrBreaks, l.FirstSeq, h.Tree.Size)
@@ -155,7 +161,7 @@ func (s *State) Take(o *SegmentObject) { s.Advance(o.Segment, o.SHA256, o.Bytes,
 func (s *State) Advance(seg *Segment, sum chain.Hash, size, archivedAt int64) {
 	s.Tail.add(seg, sum, size, s.Heads)
 	s.Ordinal = seg.Ordinal + 1
-	s.PreviousSHA256 = &sum
+	s.PreviousSHA256, s.Voided = &sum, nil
 	s.NextOffset = seg.NextOffset
 	if seg.LeaderEpoch >= 0 {
 		s.LeaderEpoch = seg.LeaderEpoch

@@ -62,6 +62,7 @@ type consumer struct {
 	late   []place            // partitions that started after their assignment was answered
 	faults map[place]stopping // why partitions have stopped
 
+	resets  sync.Map // archive.Line → *vouched: chain resets that were met
 	leaders sync.Map // place → the broker that led it last, for what is read again
 
 	commits chan struct{} // holds a token while offsets are committed: one commit at a time
@@ -431,6 +432,7 @@ func (c *consumer) stopped(at place, who *starting, err error) {
 	if r := c.parts[at]; r != nil {
 		l = r.line
 	}
+	err = withWayOut(at, err)
 	c.faults[at] = stopping{l, err}
 	c.mu.Unlock()
 	if f := c.events.Stopped; f != nil {
@@ -588,10 +590,19 @@ const renewAfter = 6 * time.Hour
 func (c *consumer) renew(ctx context.Context) {
 	if c.lockCommits(ctx) {
 		defer c.unlockCommits()
-		for _, r := range c.all() {
-			r.committed = position{}
+		for at, r := range c.all() {
+			if !c.hasStopped(at) { // somebody may have vouched for a chain reset since
+				r.committed = position{}
+			}
 		}
 	}
+}
+
+func (c *consumer) hasStopped(at place) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, stopped := c.faults[at]
+	return stopped
 }
 
 // lockCommits waits for its turn to commit, for as long as ctx lives.

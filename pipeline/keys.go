@@ -61,7 +61,7 @@ func (p *partition) hasherOf(tenant string, h archive.Head) (*chain.Hasher, erro
 		return hasher, err
 	}
 	if byMaster := p.shared.master.Load() && !p.shared.LogKeys.Has(l); !byMaster {
-		if err := p.tryKey(tenant, h); err != nil {
+		if err := p.shared.tryKey(p.put, p.state, tenant); err != nil {
 			return nil, err
 		}
 		p.shared.prove(l)
@@ -94,15 +94,15 @@ func (sh *shared) proveAll(seg *archive.Segment) {
 	}
 }
 
-// tryKey reads the newest row of a log and checks it with the key at hand.
-func (p *partition) tryKey(tenant string, h archive.Head) error {
-	return p.shared.insist(p.put, p.line, archive.SegmentPrefix(p.line), func(ctx context.Context, _ string) error {
-		f := newRowFinder(p.shared.Archive, p.state)
-		at, err := f.ordinal(ctx, tenant, h.Tree.Size-1)
+// tryKey reads the newest row of a log that has one, and checks it with the key
+// at hand.
+func (sh *shared) tryKey(ctx context.Context, st *archive.State, tenant string) error {
+	return sh.insist(ctx, st.Line, archive.SegmentPrefix(st.Line), func(ctx context.Context, _ string) error {
+		at, err := newRowFinder(sh.Archive, st).ordinal(ctx, tenant, st.Head(tenant).Tree.Size-1)
 		if err != nil || at < 0 {
 			return err
 		}
-		_, err = archive.GetSegment(ctx, p.shared.Archive, p.line, at, p.shared.keys)
+		_, err = archive.GetSegment(ctx, sh.Archive, st.Line, at, sh.keys)
 		return err
 	})
 }

@@ -40,13 +40,18 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 		return nil, err
 	}
 	r, v, err := c.resumeOrForgo(ctx, l, v, known)
+	if err == nil {
+		err = c.walk(ctx, r.state, r.window, v.writer(), &r.ahead)
+	}
+	if errors.Is(err, errResetBelow) { // now it is known from where on to go another way
+		if r, v, err = c.resumeOrForgo(ctx, l, v, known); err == nil {
+			err = c.walk(ctx, r.state, r.window, v.writer(), &r.ahead)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	st, w := r.state, r.window
-	if err := c.walk(ctx, st, w, v.writer(), &r.ahead); err != nil {
-		return nil, err
-	}
 	if len(r.ahead) > 0 {
 		return nil, fmt.Errorf("anchor %d: %w: it covers segment %d, and the line ends behind %d", r.ahead[0].Number, archive.ErrOtherAnchor, r.ahead[0].Ordinal, st.Ordinal-1)
 	}
@@ -112,7 +117,11 @@ func (c *consumer) walk(ctx context.Context, st *archive.State, w *window, trust
 			attempt = 0
 			continue
 		case c.isFinal(err), isVerdict(err) && attempt > 1:
-			return err
+			if err := c.meetReset(ctx, st, err); err != nil {
+				return err
+			}
+			attempt = 0
+			continue
 		}
 		c.retrying(ctx, st.Line, attempt, err)
 		if err := c.backOff(ctx, attempt); err != nil {
@@ -123,11 +132,18 @@ func (c *consumer) walk(ctx context.Context, st *archive.State, w *window, trust
 
 // catchUpOne takes the segment behind st into st and w, if there is one.
 func (c *consumer) catchUpOne(ctx context.Context, known *bounds, st *archive.State, w *window, trusted archive.Writer) error {
+	reset := c.resetOf(st.Line)
+	if reset.voidsFrom(st.Ordinal) {
+		st.Void(reset.voided)
+	}
 	o, err := archive.GetNext(ctx, c.Archive, st)
 	if errors.Is(err, archive.ErrNotFound) {
+		if len(st.Voided) > 0 {
+			return fmt.Errorf("segment %d: %w: it was a chain reset, and is gone", st.Ordinal, archive.ErrBreaks)
+		}
 		return nil
 	}
-	if err == nil {
+	if err == nil && !reset.vouchesFor(o) {
 		err = c.compareOnce(ctx, known, st, w, trusted, o)
 	}
 	if err == nil {
@@ -193,6 +209,9 @@ func (c *consumer) resume(ctx context.Context, l archive.Line, v *voucher, known
 		if err == nil || isVerdict(err) && attempt > 1 {
 			return r, err
 		}
+		if errors.Is(err, errResetBelow) {
+			continue // it is known now
+		}
 		c.retrying(ctx, l, attempt, err)
 		if err := c.backOff(ctx, attempt); err != nil {
 			return nil, err
@@ -244,6 +263,9 @@ func (c *consumer) followTo(ctx context.Context, r *resumed, v *voucher) error {
 	if v == nil {
 		return nil
 	}
+	if k := c.resetOf(r.state.Line); k != nil && len(k.voided) > 0 && k.voided[0].Ordinal >= r.state.Ordinal {
+		return nil // walk goes around what is void, and compares what lies in front of it
+	}
 	for {
 		if err := c.pass(ctx, r.state, &r.ahead); err != nil {
 			return err
@@ -259,7 +281,7 @@ func (c *consumer) followTo(ctx context.Context, r *resumed, v *voucher) error {
 			return err
 		})
 		if err != nil {
-			return err
+			return c.followReset(ctx, r.state, v, err)
 		}
 		c.take(r.state, r.window, o)
 	}
