@@ -57,6 +57,7 @@ func (v *verifier) proved(r *Report) []string {
 		"every Kafka offset between a line's first and last: it is a row, a counted repeat, or a gap, and only one of these",
 		"every segment: its hash against what the next one of its line says; and every object: that it has a place",
 	}
+	all.addIf(r.Totals.DataFiles > 0, "every row of a data file, as far as it was not erased: the same, against all heads that anchors state; what is missing was dropped by an archived retention-cut, what went from a row was ordered, and what a receipt names is gone")
 	signed, by := int64(0), []string{}
 	for _, l := range r.Lines {
 		if l.Signed != nil {

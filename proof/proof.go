@@ -9,11 +9,13 @@
 //	coverage  nextOffset − firstOffset = (rows − made) + duplicates + offsets in gaps, each offset once
 //	anchors   hashes, counts, heads and roots that they state, their order, and their signatures
 //	keys      those that were given, that good anchors introduce, and that key notes certify
+//	catalogs  versions, parts and data files; nothing is missing but what an archived retention-cut dropped
+//	erasures  what went was ordered, and what receipts name is gone
 //	heads     from independent places, at their sizes; cosignatures of witnesses
 //
 // Nothing is trusted that can be recomputed. Segments of a line are read and
 // checked in parallel, and joined in order; memory is bounded by a window of
-// bytes and grows with the number of logs, not with that of rows.
+// bytes and grows with the number of logs and of data files, not with that of rows.
 //
 // After a fault the rest is still checked: behind a segment that cannot be read
 // each log begins again where the next segment says that it stands, so that one
@@ -26,8 +28,7 @@
 // archive that was put back to an older state shows nothing: that takes a head
 // from elsewhere (T2), or a witness (T3).
 //
-// Catalogs and data files are not checked yet: of a compacted
-// archive this version says that it proves less than was asked for.
+// Of a row that was erased hard, only row_hash, prev_hash and seq are proved.
 //
 // The package never writes, and knows neither Kafka nor the store behind
 // [archive.Source].

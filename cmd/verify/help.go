@@ -26,7 +26,8 @@ Exit codes, the first that holds:
   1  tampered or damaged: there are faults
   3  nothing, or less than was asked for, could be verified (no key, no anchor by a good key,
      no segments, no such tenant)
-  4  proved, with something to look at: lost offsets, chain resets, objects that have no place
+  4  proved, with something to look at: lost offsets, chain resets, objects that have no place, erasures and
+     retention-cuts that are not receipted or anchored yet
   0  all that was asked for is proved
 Rows that no anchor covers yet are reported and change nothing.
 
@@ -56,6 +57,9 @@ Flags:
   --state FILE
         Go on from where the last verification ended, and write there where this one ends. Whoever can change the file
         can have changes passed over: keep it where only you can write.
+  --erasure-within TIME
+        How long after it was archived a redaction may be without a receipt: 30d (the default), 36h. One that is older is
+        something to look at.
   --json
         Print the report as one JSON object.
   --progress

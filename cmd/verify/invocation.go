@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime/pprof"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive/sign"
@@ -34,6 +35,7 @@ type invocation struct {
 	fromSeq   int64
 	since     time.Time
 	state     string
+	within    time.Duration // erasure-within
 	profile   string
 	flags     *flags
 	print     string // help or version, and nothing else is to be done
@@ -99,6 +101,22 @@ func (in *invocation) setSince(text string) error {
 	return errors.New("want a time such as 2026-05-28T12:00:00Z, or a day (UTC)")
 }
 
+// setErasureWithin reads a duration, which may be days: 30d.
+func (in *invocation) setErasureWithin(text string) error {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil && n > 0 {
+			in.within = time.Duration(n) * 24 * time.Hour
+			return nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("want a time such as 30d or 36h")
+	}
+	in.within = d
+	return nil
+}
+
 // define defines the flags.
 func (in *invocation) define() {
 	f := in.flags
@@ -112,6 +130,7 @@ func (in *invocation) define() {
 	f.Func("from-seq", "", in.setFromSeq)
 	f.Func("since", "", in.setSince)
 	f.StringVar(&in.state, "state", "", "")
+	f.Func("erasure-within", "", in.setErasureWithin)
 	in.logKeys.define(f)
 	f.StringVar(&in.tenant, "tenant", "", "")
 	f.BoolVar(&in.json, "json", false, "")
@@ -158,7 +177,7 @@ func (in *invocation) verify(ctx context.Context, stderr io.Writer) (*proof.Repo
 	defer p.end()
 	r, err := proof.Verify(ctx, src, proof.Options{
 		Keys: &in.keys, Unsigned: in.unsigned, LogKeys: logKeys, Witnesses: in.witnesses, Expect: in.heads, ExpectFrom: in.places, Saved: saved,
-		Tenant: in.tenant, Topic: in.topic, Partition: in.partition, FromSeq: in.fromSeq, Since: in.since, Memory: in.memory, Progress: p.update,
+		Tenant: in.tenant, Topic: in.topic, Partition: in.partition, FromSeq: in.fromSeq, Since: in.since, ErasureWithin: in.within, Memory: in.memory, Progress: p.update,
 	})
 	if err != nil || in.state == "" {
 		return r, err

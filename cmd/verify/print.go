@@ -51,6 +51,7 @@ func writeReport(w io.Writer, r *proof.Report) error {
 		orUnknown(r.ArchiveID), proof.Count(r.Objects, "object"), proof.Count(r.Totals.Segments, "segment"), proof.Count(r.Totals.Bytes, "byte"), proof.Count(int64(len(r.Lines)), "line"))
 	p.tenants(r)
 	p.lines(r)
+	p.compacted(r)
 	p.line("\nrows by kind: %s", counts(r.Totals.Kinds))
 	if len(r.Totals.Rejects) > 0 {
 		p.line("rejected rows by reason: %s", counts(r.Totals.Rejects))
@@ -99,6 +100,16 @@ func (p *printer) lines(r *proof.Report) {
 		rows = append(rows, row)
 	}
 	p.table(rows, "more line")
+}
+
+// compacted says what compaction made of segments, and what went.
+func (p *printer) compacted(r *proof.Report) {
+	t := &r.Totals
+	if t.Catalogs == 0 {
+		return
+	}
+	p.line("\ncompacted: %s (%s), by %s; %d rows erased (%d of them with their header), %d in part, %d dropped",
+		proof.Count(t.DataFiles, "data file"), proof.Count(t.DataBytes, "byte"), proof.Count(t.Catalogs, "catalog version"), t.Erased, t.HardErased, t.PartlyErased, t.Cut)
 }
 
 // signed says which anchor of a line is the newest that a known key signed.
@@ -184,6 +195,9 @@ func (p *printer) faults(r *proof.Report) {
 // verdict is the last line.
 func verdict(r *proof.Report) string {
 	rows := fmt.Sprintf("%s of %s in %s", proof.Count(r.Totals.Rows, "row"), proof.Count(int64(len(r.Tenants())), "tenant"), proof.Count(r.Totals.Segments, "segment"))
+	if r.Totals.DataFiles > 0 {
+		rows += " and " + proof.Count(r.Totals.DataFiles, "data file")
+	}
 	if r.Tenant != "" {
 		rows = "the rows of tenant " + proof.Printable(r.Tenant)
 	}
