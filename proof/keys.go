@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -47,16 +48,16 @@ func (v *verifier) collectKeys(ctx context.Context, s *survey) error {
 			anchors = append(anchors, scope{l.prefix("anchor"), v.savedOf(l).afterAnchor(l)})
 		}
 	}
-	for _, at := range slices.Concat([]scope{{prefix: "key/"}, {prefix: "catalog/"}}, anchors) {
-		if err := c.list(ctx, at); err != nil {
-			return err
-		}
-	}
+	all := slices.Concat([]scope{{prefix: "key/"}, {prefix: "catalog/"}}, anchors)
 	for again := true; again; {
-		var err error
-		if again, err = c.openOnes(ctx); err != nil {
-			return err
+		known := c.known()
+		c.open = 0
+		for _, at := range all {
+			if err := c.list(ctx, at); err != nil {
+				return err
+			}
 		}
+		again = c.known() != known && (c.open > 0 || s.keys > 0) // a key that signed a key note may be good for more by now
 	}
 	return nil
 }
@@ -91,7 +92,7 @@ type scope struct{ prefix, after string }
 type collector struct {
 	v     *verifier
 	roles map[string]sign.Role // of keys without an end
-	open  []archive.Object     // notes that would add keys, and are not signed by a good key yet
+	open  int64                // notes that would add keys, and are not signed by a good key yet
 }
 
 // list reads the notes below a prefix.
@@ -111,6 +112,9 @@ func (c *collector) list(ctx context.Context, at scope) error {
 		func(ctx context.Context, o archive.Object) error { return w.acquire(ctx, o.Size) },
 		func(ctx context.Context, o archive.Object) (readNote, error) {
 			defer w.release(o.Size)
+			if body := c.v.keys.kept.get(o.Key); body != nil {
+				return readNote{o, body}, nil
+			}
 			body, _, err := c.v.get(ctx, o) // what is wrong with it is named where it belongs
 			return readNote{o, body}, err
 		})
@@ -120,31 +124,18 @@ func (c *collector) list(ctx context.Context, at scope) error {
 		}
 		c.v.keys.kept.put(n.Key, n.body)
 		if !c.note(n) {
-			c.open = append(c.open, n.Object)
+			c.open++
 		}
 	}
 	return nil
 }
 
-// openOnes tries those once more that could not be used, and reports whether
-// one of them could.
-func (c *collector) openOnes(ctx context.Context) (found bool, err error) {
-	left := c.open[:0]
-	for _, o := range c.open {
-		body := c.v.keys.kept.get(o.Key)
-		if body == nil {
-			if body, _, err = c.v.get(ctx, o); err != nil {
-				return false, err
-			}
-		}
-		if c.note(readNote{o, body}) {
-			found = true
-		} else {
-			left = append(left, o)
-		}
+// known grows whenever a key becomes good, or good for more.
+func (c *collector) known() (n int) {
+	for _, k := range c.v.keys.Keys() {
+		n += bits.OnesCount8(uint8(k.Roles))
 	}
-	c.open = left
-	return found, nil
+	return n
 }
 
 type readNote struct {
@@ -320,7 +311,7 @@ type noteCache struct {
 func (c *noteCache) put(key string, body []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := int64(len(body)); n > 0 && n <= c.room {
+	if n := int64(len(body)); n > 0 && n <= c.room && c.byKey[key] == nil {
 		c.room -= n
 		c.byKey[key] = body
 	}
