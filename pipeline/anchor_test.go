@@ -513,3 +513,38 @@ func TestAnchorsAreComparedFromTheFirst(t *testing.T) {
 		})
 	}
 }
+
+// Two processes that were told by hand to read one partition, one of which is
+// killed and comes back, make one line of anchors too.
+func TestTwoByHandMakeOneLineOfAnchors(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		key := newKey(t, "k")
+		byHand := func(s *pipeline.Settings) {
+			signedBy(t, key)(s)
+			s.Topics, s.Assign = nil, []pipeline.Partition{{Topic: topic, Number: 0}}
+			s.AnchorEvery, s.AnchorRows = 500*time.Millisecond, 25
+		}
+		a, first := w.tether().ingest(1, byHand), w.tether()
+		b := first.ingest(2, byHand)
+		time.Sleep(time.Second)
+		for i := range 60 {
+			w.produce(0, calls("s", 5*i, 5)...)
+			time.Sleep(120 * time.Millisecond)
+			if i == 30 {
+				first.cut()
+				b.cancel()
+				<-b.done
+				b = w.tether().ingest(3, byHand)
+			}
+		}
+		w.waitCommitted(0, 300)
+		time.Sleep(2 * time.Second)
+		a.wantCleanStop()
+		b.wantCleanStop()
+		w.wantProved(key)
+		wantKinds(t, w.ledger(0).kinds(), slices.Repeat([]string{"call"}, 300)...)
+		if a.taken+b.taken == 0 || a.anchors == 0 || b.anchors == 0 {
+			t.Errorf("%d and %d anchors written, %d and %d adopted: the test shows nothing", a.anchors, b.anchors, a.taken, b.taken)
+		}
+	})
+}

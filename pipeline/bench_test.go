@@ -3,14 +3,17 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/mod/sumdb/note"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/internal/workload"
 )
 
@@ -40,9 +43,12 @@ func benchPartition(b *testing.B, rows int) {
 }
 
 // benchRun archives records as one partition, in segments of rows rows.
-func benchRun(b testing.TB, records []*kgo.Record, rows int) (size int64) {
+func benchRun(b testing.TB, records []*kgo.Record, rows int, more ...func(*Settings)) (size int64) {
 	b.Helper()
 	s := Settings{Archive: archive.NewMemory(), Root: archive.Root{ArchiveID: "01KBCDEFGHJKMNPQRSTVWXYZ01"}, Batch: Batch{Rows: rows, Age: time.Hour, Strict: true}}.withDefaults()
+	for _, m := range more {
+		m(&s)
+	}
 	sh := newShared(s, Events{})
 	st := archive.NewState(sh.Root.ArchiveID, archive.Line{Topic: "audit.calls", TopicID: "kTq2VqYJQ0mFvY8v2b3m0A"})
 	st.NextOffset = 0
@@ -63,8 +69,43 @@ func benchRun(b testing.TB, records []*kgo.Record, rows int) (size int64) {
 	return size
 }
 
-func benchRecords(n int) []*kgo.Record {
-	g := workload.New(1, 50)
+// BenchmarkAnchors is the same way at full load with signed anchors, one for each
+// 100,000 rows, of lines with few and with many tenants. What anchors cost of it
+// says a profile: make bench-anchors.
+func BenchmarkAnchors(b *testing.B) {
+	for _, tenants := range []int{64, 1000} {
+		b.Run(fmt.Sprint(tenants, " tenants"), func(b *testing.B) {
+			records := recordsOf(200_000, tenants)
+			key := benchKey(b)
+			b.ResetTimer()
+			start := cpu()
+			for done := 0; done < b.N; {
+				n := min(len(records), b.N-done)
+				benchRun(b, records[:n], 5000, func(s *Settings) { s.Signers = func(time.Time) []note.Signer { return []note.Signer{key} } })
+				done += n
+			}
+			b.ReportMetric(float64(b.N)/(cpu()-start).Seconds(), "rows/cpu-s")
+		})
+	}
+}
+
+func benchKey(b *testing.B) *sign.Signer {
+	b.Helper()
+	skey, _, err := sign.Generate(rand.Reader, "bench")
+	if err != nil {
+		b.Fatal(err)
+	}
+	key, err := sign.NewSigner(skey)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return key
+}
+
+func benchRecords(n int) []*kgo.Record { return recordsOf(n, 50) }
+
+func recordsOf(n, tenants int) []*kgo.Record {
+	g := workload.New(1, tenants)
 	records := make([]*kgo.Record, n)
 	for i := range records {
 		w := g.Next()

@@ -100,6 +100,8 @@ type run struct {
 	gaps     [][2]int64
 	rejects  map[audit.Reason]int
 	adopted  int
+	anchors  int // written
+	taken    int // anchors of somebody else
 	compared []int64 // ordinals
 	warned   []string
 
@@ -145,6 +147,15 @@ func (r *run) events() pipeline.Events {
 			})
 		},
 		Comparing: func(_ archive.Line, ordinal int64) { lock(func() { r.compared = append(r.compared, ordinal) }) },
+		Anchored: func(a pipeline.Anchor) {
+			lock(func() {
+				if a.Adopted {
+					r.taken++
+				} else {
+					r.anchors++
+				}
+			})
+		},
 		CopyFailed: func(_ archive.Line, what string, err error) {
 			lock(func() { r.notCopied = append(r.notCopied, fmt.Sprint(what, ": ", err)) })
 		},
