@@ -312,6 +312,17 @@ func keyAttacks() (all []attack) {
 			o[note(s)] = f.KeyNotes[note(s)]
 		})
 	}
+	for n := range anchors {
+		for i := range 2 {
+			all = append(all, attack{kind: kind, of: []string{twoKeys}, name: fmt.Sprintf("anchor %d: signature %d of two is wrong", n, i), want: 1, do: func(s *subject) objects {
+				text, lines := cutNote(s.calls.Anchors[n].Body)
+				both := strings.SplitAfter(lines, "\n")
+				both[i] = mend(both[i], func(b []byte) { b[40] ^= 1 })
+				s.calls.Anchors[n].Body = []byte(text + strings.Join(both, ""))
+				return s.pack()
+			}})
+		}
+	}
 	last := func(s *subject, by *sign.Signer, at time.Time) *prooftest.Anchor {
 		s.signers = []*sign.Signer{by}
 		s.anchor(s.calls)

@@ -3,6 +3,7 @@
 //
 //	go run ./proof/tamper                 all of it
 //	go run ./proof/tamper -sample 5000    as many flipped bits of each archive, and all attacks
+//	go run ./proof/tamper -verify BINARY  also run that ledgerlake-verify on archives as files
 //
 // It builds archives that verification passes with exit 0, all rows anchored and
 // signed. Then it flips a bit in every byte of every object, one at a time; and
@@ -27,8 +28,16 @@ import (
 func main() {
 	sample := flag.Int("sample", 0, "bytes of each archive in which a bit is flipped; 0 is every byte")
 	seed := flag.Uint64("seed", 1, "where a sample begins, and which bits are flipped")
+	binary := flag.String("verify", "", "a ledgerlake-verify that must tell a good archive from a bad one")
 	flag.Parse()
 	began := time.Now()
+	if *binary != "" {
+		if err := canary(*binary); err != nil {
+			fmt.Fprintf(os.Stderr, "tamper: %v\n", err)
+			os.Exit(1)
+		}
+		fmt.Printf("%s tells good archives from bad ones\n", *binary)
+	}
 	missed, err := run(os.Stdout, *sample, *seed)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "tamper: %v\n", err)

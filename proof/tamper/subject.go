@@ -32,6 +32,7 @@ type subject struct {
 	calls, other *prooftest.Line
 	keys         []string // that the verifier is given
 	signers      []*sign.Signer
+	together     bool // all of them sign each anchor
 }
 
 // The keys of the archives, and one that nobody trusts.
@@ -48,6 +49,7 @@ const (
 	keyed         = "keyed"
 	certifiedKeys = "certified keys"
 	introducedKey = "introduced key"
+	twoKeys       = "two keys at once"
 )
 
 // specimens are small, for every byte of them is one verification. All but the
@@ -87,6 +89,13 @@ func specimens() []specimen {
 			s.Keys.Anchor = []string{s.signers[1].VKey()}
 			s.fill(func(*prooftest.Batch) {})
 			s.keys = s.keys[:1]
+			return s
+		}},
+		{twoKeys, func() *subject {
+			s := newSubject(prooftest.ID)
+			s.sign(prooftest.Signer(longLived), prooftest.Signer(longLived+"2"))
+			s.together = true
+			s.fill(func(*prooftest.Batch) {})
 			return s
 		}},
 		{keyed, func() *subject {
@@ -145,7 +154,10 @@ func (s *subject) fill(first func(*prooftest.Batch)) {
 }
 
 func (s *subject) anchor(l *prooftest.Line) {
-	s.Signers = s.signers[min(len(l.Anchors), len(s.signers)-1):][:1]
+	s.Signers = s.signers
+	if !s.together {
+		s.Signers = s.signers[min(len(l.Anchors), len(s.signers)-1):][:1]
+	}
 	l.Anchor()
 }
 
