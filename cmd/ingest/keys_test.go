@@ -438,12 +438,7 @@ func TestRotationOfKeys(t *testing.T) {
 	for _, files := range []string{oldFile, oldFile + "," + newFile, newFile} {
 		s.produce("calls", 0, 2)
 		rows += 2
-		a := s.start("--topics", "calls", "--anchor-key", files)
-		s.until("it runs", a.holds(1))
-		s.until("all is archived", func() bool { return s.committed("calls", 0) == rows })
-		if err := a.stop(); err != nil {
-			t.Fatal(err)
-		}
+		s.archive(rows, "--anchor-key", files)
 		s.requireSigned(old.VKey(), rows)
 	}
 	s.requireSigned(next.VKey(), rows)
@@ -452,11 +447,45 @@ func TestRotationOfKeys(t *testing.T) {
 	}
 }
 
+// A key that nobody introduced does not go on from anchors of another: the
+// partition stops before anything is signed. Told of the old key, it does; and
+// whoever knows the new key alone proves all of it.
+func TestKeysThatNobodyIntroduced(t *testing.T) {
+	s := newStage(t, kfake.SeedTopics(1, "calls"))
+	oldFile, old := newKey(t, "example.org/2026")
+	newFile, next := newKey(t, "example.org/2027")
+	s.produce("calls", 0, 2)
+	s.archive(2, "--anchor-key", oldFile)
+	s.produce("calls", 0, 2)
+	a := s.start("--topics", "calls", "--anchor-key", newFile)
+	s.until("the partition stops", func() bool { return strings.Contains(a.log.String(), "partition stopped") })
+	if err := a.stop(); !errors.Is(err, pipeline.ErrPartitionStopped) || !strings.Contains(a.log.String(), "signed by a key that anchor-keys does not name: example.org/2026+") {
+		t.Errorf("%v", err)
+	}
+	s.requireSigned(old.VKey(), 2)
+	s.archive(4, "--anchor-key", newFile, "--anchor-keys", old.VKey())
+	s.requireSigned(next.VKey(), 4)
+	if r := s.certified(old.VKey()); r.ExitCode() != 1 {
+		t.Errorf("by the old key alone, which introduced nobody: exit %d", r.ExitCode())
+	}
+}
+
+// archive runs an ingest until so many records are archived.
+func (s *stage) archive(records int64, args ...string) {
+	s.t.Helper()
+	a := s.start(append([]string{"--topics", "calls"}, args...)...)
+	s.until("it runs", a.holds(1))
+	s.until("all is archived", func() bool { return s.committed("calls", 0) == records })
+	if err := a.stop(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 const kmsID = "1234abcd-12ab-34cd-56ef-1234567890ab"
 
 // kmsArgs have ingest certify by a stand-in of KMS.
 func kmsArgs(s *kmstest.Server) []string {
-	return []string{"--topics", "calls", "--anchor-kms-key", kmsID, "--anchor-key-name", "example.org/kms", "--kms.endpoint", s.URL, "--kms.region", kmstest.Region}
+	return []string{"--anchor-kms-key", kmsID, "--anchor-key-name", "example.org/kms", "--kms.endpoint", s.URL, "--kms.region", kmstest.Region}
 }
 
 // With KMS an auditor needs the vkey of the KMS key alone, whatever keys the
@@ -468,12 +497,7 @@ func TestKMSCertifiesWhatSigns(t *testing.T) {
 	server.Fail(kmstest.Throttled)
 	for n := range 2 {
 		s.produce("calls", 0, 2)
-		a := s.start(kmsArgs(server)...)
-		s.until("it runs", a.holds(1))
-		s.until("all is archived", func() bool { return s.committed("calls", 0) == int64(2*n+2) })
-		if err := a.stop(); err != nil {
-			t.Fatal(err)
-		}
+		s.archive(int64(2*n+2), kmsArgs(server)...)
 	}
 	s.requireSigned(sign.VKey("example.org/kms", private.Public().(ed25519.PublicKey)), 4)
 	if got := server.Calls(); !slices.Equal(got, []string{"GetPublicKey", "GetPublicKey", "Sign", "GetPublicKey", "Sign"}) {
@@ -497,7 +521,7 @@ func TestKMSCertifiesWhatSigns(t *testing.T) {
 func TestKMSKeysThatAreUnfit(t *testing.T) {
 	server := kmstest.New(t, map[string]kmstest.Key{kmsID: kmstest.P256(t)})
 	s := newStage(t, kfake.SeedTopics(1, "calls"))
-	a := s.start(kmsArgs(server)...)
+	a := s.start(append(kmsArgs(server), "--topics", "calls")...)
 	err := <-a.ended
 	if exitCode(err) != exitBadUse || !strings.Contains(err.Error(), "anchor-kms-key (flag --anchor-kms-key): "+kmsID+": KMS key is unfit") {
 		t.Errorf("%v", err)
