@@ -34,12 +34,19 @@ done < <(commands)
 check_py() { "$bin/python" -B proof/offline/check.py archive "$1" --key "$vkey" >"$work/py" 2>&1; }
 check_sql() { "$bin/duckdb" -bail -c "SET VARIABLE archive = '$1'" -f proof/offline/check.sql >"$work/sql" 2>&1; }
 
-# broken NAME COMMAND: lets a command change a copy ($copy), which neither
-# program may then accept.
-broken() {
+# one_line copies the archive with one of its lines, to $copy.
+one_line() {
 	copy=$work/copy
 	rm -rf "$copy"
-	cp -r "$archive" "$copy"
+	mkdir "$copy"
+	cp -r "$archive"/{ledgerlake.json,anchor,log} "$copy"
+	rm -r "$copy"/{anchor,log}/*/*/0000[023]
+}
+
+# broken NAME COMMAND: lets a command change a copy, which neither program may
+# then accept.
+broken() {
+	one_line
 	"${@:2}"
 	code=0
 	check_py "$copy" || code=$?
@@ -60,6 +67,9 @@ swapped() { mv "$(segment 1)" "$work/one" && mv "$(segment 2)" "$(dirname "$(seg
 said() { sed -i '2s/"rows":[0-9]/"rows":9/' "$(anchor 1)"; }
 renamed() { sed -i 's/"graceSeconds":3600/"graceSeconds":3601/' "$copy/ledgerlake.json"; }
 
+one_line
+check_py "$copy" || [ $? = 4 ] || { cat "$work/py"; die "check.py does not accept the copy"; }
+check_sql "$copy" || { cat "$work/sql"; die "check.sql does not accept the copy"; }
 broken "one bit of a segment" flipped
 broken "a segment that is gone" gone
 broken "a segment cut short" cut
