@@ -195,6 +195,8 @@ func TestKilledAtEveryCall(t *testing.T) {
 // killedAt archives records in a process that is killed at its nth call of the
 // bucket and in one that takes over, and returns how many calls the first made.
 func (w *world) killedAt(n int, after bool) int {
+	key := newKey(w.t, "k")
+	often := func(s *pipeline.Settings) { signedBy(w.t, key)(s); s.AnchorEvery = 5 * time.Second }
 	w.produce(0, calls("s", 0, 3)...)
 	victim, made := w.tether(), 0
 	met := victim.fail(func(c ask) bool {
@@ -204,8 +206,8 @@ func (w *world) killedAt(n int, after bool) int {
 		made++
 		return made == n+1
 	}, way{after: after, kill: true})
-	r := victim.ingest(2)
-	time.Sleep(2 * time.Second)
+	r := victim.ingest(2, often)
+	time.Sleep(6 * time.Second)
 	w.produce(0, append(calls("s", 3, 3), call("s", 1, ""))...)
 	time.Sleep(12 * time.Second) // a batch of repeats alone waits for 10 s
 	r.cancel()
@@ -215,11 +217,45 @@ func (w *world) killedAt(n int, after bool) int {
 	if met() != (n >= 0) {
 		w.t.Fatalf("the process was never killed")
 	}
-	r = w.tether().ingest(3)
+	r = w.tether().ingest(3, often)
 	w.waitCommitted(0, 7)
 	r.wantCleanStop()
+	w.wantProved(key)
+	w.wantNewestInKafka()
 	wantKinds(w.t, w.check(0).kinds(), append(slices.Repeat([]string{"call"}, 6), "duplicate")...)
 	return made
+}
+
+// wantNewestInKafka requires that Kafka has the newest anchor of partition 0.
+func (w *world) wantNewestInKafka() {
+	w.t.Helper()
+	got, want := w.copiesInKafka()[0], int64(len(w.anchorsOf(0)))-1
+	if len(got) == 0 || slices.Max(got) != want {
+		w.t.Errorf("Kafka has anchors %v, the newest is %d", got, want)
+	}
+}
+
+// A process can be killed while it copies an anchor to Kafka, before it is there
+// or after: the next one sees to it, and calls nothing lost.
+func TestKilledBetweenBucketAndKafka(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		t.Run(way{after: after, kill: true}.String(), func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				key := newKey(t, "k")
+				w.archivedWith(signedBy(t, key), calls("s", 0, 3))
+				w.produce(0, calls("s", 3, 3)...)
+				victim := w.tether()
+				met := victim.fail(kafkaCall(kmsg.Produce), way{after: after, kill: true})
+				r := victim.ingest(2, signedBy(t, key))
+				waitFor(t, "the copy", met)
+				r.cancel()
+				<-r.done
+				w.tether().ingest(3, signedBy(t, key)).waitAndStop(6)
+				w.wantProved(key)
+				w.wantNewestInKafka()
+			})
+		})
+	}
 }
 
 // archived makes one segment of each group of records, by a process that ends
