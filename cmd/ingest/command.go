@@ -22,14 +22,15 @@ type invocation struct {
 
 // commands are what the first argument can be.
 var commands = map[string]func(context.Context, invocation) error{
-	"run":       ingest,
-	"doctor":    doctor,
-	"versions":  versions,
-	"help":      help,
-	"--help":    help,
-	"-h":        help,
-	"version":   printVersion,
-	"--version": printVersion,
+	"run":         ingest,
+	"doctor":      doctor,
+	"versions":    versions,
+	"reset-chain": resetChain,
+	"help":        help,
+	"--help":      help,
+	"-h":          help,
+	"version":     printVersion,
+	"--version":   printVersion,
 }
 
 // split parts the command's name from its arguments.
@@ -44,7 +45,7 @@ func split(args []string) (name string, rest []string) {
 var errUsage = errors.New("not understood")
 
 func unknownCommand(name string) error {
-	const want = "want run, doctor or versions; --help says more"
+	const want = "want run, doctor, versions or reset-chain; --help says more"
 	if name == "" {
 		return fmt.Errorf("%w: no command: %s", errUsage, want)
 	}

@@ -9,9 +9,10 @@ import (
 
 const helpText = `ledgerlake-ingest archives Kafka topics as hash-chained Parquet files in an S3 bucket.
 
-  ledgerlake-ingest run        read topics and write segments, until it is told to stop
-  ledgerlake-ingest doctor     probe a bucket: is it safe to keep an archive in?
-  ledgerlake-ingest versions   print what is known of the versions of AuditableCall
+  ledgerlake-ingest run           read topics and write segments, until it is told to stop
+  ledgerlake-ingest doctor        probe a bucket: is it safe to keep an archive in?
+  ledgerlake-ingest versions      print what is known of the versions of AuditableCall
+  ledgerlake-ingest reset-chain   declare a bad tail of a partition void, and begin its logs anew
 
 Each command has a --help of its own. --version prints the version.
 
@@ -54,6 +55,24 @@ It writes a few small objects under probe/ and deletes them. The settings are th
 for run (--config FILE) serves as well.
 
 Exit codes: 0 safe, 1 not safe or not to be reached, 2 bad configuration.
+
+`
+
+const resetHelp = `ledgerlake-ingest reset-chain declares the newest segments of a partition void, from the first bad one on.
+
+A partition whose newest segments are damaged, or say what Kafka never said, stops: nothing is built on them. The way out
+is to restore the object. Where that cannot be, this command begins the partition's logs anew behind the last good row, in
+a new epoch, and their records are read from Kafka again. It is never silent: each log gets a chain-reset row with the
+reason, and ledgerlake-verify shows it for ever (exit code 4). What an anchor covers is never declared void.
+
+  ledgerlake-ingest reset-chain --topic audit.calls --partition 3 --reason 'disk of store 2 failed' \
+    --brokers 127.0.0.1:9092 --bucket 's3://audit?endpoint=http://127.0.0.1:9000'
+
+prints what would be done; with --yes it is. Give it the settings of run (--config FILE), above all its group, keys and version: the group
+vouches for the new segment in Kafka, and a reset that no voucher vouches for is believed by no start. Where it died half
+way, or another operator was faster, run it again. The stopped processes have to be started again afterwards.
+
+Exit codes: 0 shown, or done; 1 refused or failed; the last line of stderr says why. 2 bad configuration: nothing was done.
 
 `
 

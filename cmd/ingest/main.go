@@ -1,9 +1,10 @@
 // Command ledgerlake-ingest archives Kafka topics as hash-chained Parquet
 // segments in an S3 bucket.
 //
-//	ledgerlake-ingest run        read topics until it is told to stop
-//	ledgerlake-ingest doctor     probe a bucket: is it safe to keep an archive in?
-//	ledgerlake-ingest versions   print what is known of the versions of AuditableCall
+//	ledgerlake-ingest run           read topics until it is told to stop
+//	ledgerlake-ingest doctor        probe a bucket: is it safe to keep an archive in?
+//	ledgerlake-ingest versions      print what is known of the versions of AuditableCall
+//	ledgerlake-ingest reset-chain   declare a bad tail void, and begin its logs anew
 //
 // It wires config, s3sink and pipeline together and says what they do: only
 // here are flags and the environment read, and only here is anything logged.
