@@ -50,6 +50,8 @@ type Archive struct {
 	Signers  []*sign.Signer     // of the next anchors; none leaves them unsigned
 	Keys     archive.AnchorKeys // what the next anchors say of keys
 	KeyNotes map[string][]byte  // by their keys in the bucket
+	Others   map[string][]byte  // what compaction made, by keys
+	Gone     map[string]bool    // keys of segments that compaction took
 }
 
 // New returns an archive without lines.
@@ -60,7 +62,7 @@ func NewWithID(id string) *Archive {
 	root, err := json.Marshal(archive.Root{Format: archive.Format, ArchiveID: id, CreatedAt: "2026-05-28T20:26:40.000000Z", GraceSeconds: archive.GraceSeconds})
 	must(err)
 	return &Archive{
-		ID: id, Root: root, now: Start, enc: parquet.NewEncoder(), KeyNotes: map[string][]byte{},
+		ID: id, Root: root, now: Start, enc: parquet.NewEncoder(), KeyNotes: map[string][]byte{}, Others: map[string][]byte{}, Gone: map[string]bool{},
 		Keys: archive.AnchorKeys{Anchor: []string{}, Catalog: []string{}, Control: []string{}},
 	}
 }
@@ -123,6 +125,7 @@ func topicID(topic string) string {
 func (a *Archive) Objects() map[string][]byte {
 	objects := map[string][]byte{archive.RootKey: a.Root}
 	maps.Copy(objects, a.KeyNotes)
+	maps.Copy(objects, a.Others)
 	for _, l := range a.lines {
 		for i, s := range l.Segments {
 			objects[archive.SegmentKey(l.Line, int64(i))] = s.Body
@@ -131,6 +134,7 @@ func (a *Archive) Objects() map[string][]byte {
 			objects[l.AnchorKey(i)] = an.Body
 		}
 	}
+	maps.DeleteFunc(objects, func(key string, _ []byte) bool { return a.Gone[key] })
 	return objects
 }
 
