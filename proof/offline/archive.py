@@ -10,8 +10,8 @@ from decimal import Decimal
 from types import SimpleNamespace
 
 from core import (
-    ANCHOR, bytes_of, checkpoint_text, count, COUNTS, digest, escape, exactly, Fault, genesis, grow, key_note, KEYED, live_commits,
-    load, log_text, moment, note_document, null, parse_note, PLAIN, read, row_hash,
+    ANCHOR, CATALOG, FILE, bytes_of, checkpoint_text, count, COUNTS, digest, escape, exactly, Fault, genesis, grow, key_note, KEYED, live_commits,
+    load, log_text, many, moment, note_document, null, parse_note, PLAIN, read, row_hash,
     segment_document, sha, text, tree_root, verdict, VOIDED, want,
 )
 from layout import TIMES, check_bounds, check_layout, footer
@@ -121,7 +121,7 @@ class Line:
     def __init__(self, archive, topic, topic_id, partition):
         self.archive, self.place = archive, (topic, topic_id, partition)
         self.name = f"{topic}/{partition}"
-        self.segments, self.anchors = {}, {}
+        self.segments, self.anchors, self.catalogs = {}, {}, {}
         self.logs, self.entries, self.states = {}, {}, {}
         self.rows = self.gaps_lost = self.resets = self.voided = 0
         self.kinds = set()
@@ -141,6 +141,73 @@ class Line:
             self.take_anchors(i)
         want(not self.queue, f"{self.name}: anchor {self.queue and self.queue[0]} covers segments that are not there: the tail is missing")
         want(not self.kinds & CONTROL or not self.kinds & set(DATA), f"{self.name}: control rows and rows of producers in one line")
+
+    def check_compacted(self):
+        """Of a line that was compacted: each object has the hash that an anchor or a catalog states, and is there where it
+        must be; anchors and catalogs follow each other. Not the rows."""
+        watermark = self.check_catalogs()
+        numbers, last, sizes = sorted(self.anchors), None, {}
+        want(numbers == list(range(len(numbers))), f"{self.name}: an anchor is missing")
+        sums, ordinal = [0] * 4, -1
+        for number in numbers:
+            a, body = self.archive.anchor(self.anchors[number])
+            where = self.archive.key(self.anchors[number])
+            want(self.is_here(a) and a.number == number, f"{where}: the anchor is of another place")
+            want((a.archiveId, a.archiveSha256) == (self.archive.id, self.archive.sum), f"{where}: the anchor is of another archive, or ledgerlake.json was changed")
+            want(a.previous == (last and last.sum) and (not last or a.time >= last.time), f"{where}: it does not follow the anchor before")
+            last = SimpleNamespace(sum=sha(body.encode()), time=a.time)
+            for s in a.segments:
+                sums = [x + y for x, y in zip(sums, (s.rows, s.made, s.duplicates, s.gaps))]
+            ordinal = max(ordinal, a.ordinal)
+            sizes.update({h.tenant: h.size for h in a.heads})
+            want(all(tree_root(h.frontier) == h.root for h in a.heads), f"{where}: a root is not that of its frontier")
+            want(a.ordinal < 0 or sums == [a.totals.rows, a.totals.made, a.totals.duplicates, a.totals.gaps] and sum(sizes.values()) == a.totals.rows,
+                 f"{where}: totals are not those of segments and heads")
+        want(watermark <= ordinal + 1, f"{self.name}: the watermark lies above what anchors cover")
+        self.check_hashes(watermark, ordinal)
+
+    def is_here(self, doc):
+        return (escape(doc.topic), escape(doc.topicId), doc.partition) == self.place
+
+    def check_hashes(self, watermark, ordinal):
+        """Segments are missing below the watermark only, and each has the hash that an anchor or the next one states."""
+        there = sorted(self.segments)
+        for n in range(watermark, max([ordinal, *there]) + 1):
+            want(n in self.segments or n in self.find_void([self.scan(m, self.segments[m]) for m in there]), f"{self.name}: segment {n} is missing")
+        before = None
+        for n in there:
+            s = self.scan(n, self.segments[n])
+            entry = self.entries.get(n)
+            want(not entry or (entry.bytes, entry.sha256) == (s.size, s.sha), f"{s.key}: its SHA-256 is not that of anchor {entry and entry.anchor}: it was changed")
+            want(not s.wrong, f"{s.key}: {s.wrong}")
+            want(not before or before.ordinal + 1 != n or s.previous == before.sha, f"{s.key}: previousSha256 is not the hash of the segment before")
+            before = s
+
+    def check_catalogs(self):
+        """Versions follow each other; what they list has its hash, and what the newest lists is there. Returns its watermark."""
+        before, newest = None, max(self.catalogs)
+        for version in sorted(self.catalogs):
+            where = self.archive.key(self.catalogs[version])
+            c, body = self.archive.catalog(self.catalogs[version])
+            want(self.is_here(c) and (c.archiveId, c.version) == (self.archive.id, version), f"{where}: the catalog is of another place")
+            want((c.previous is None) == (version == 0), f"{where}: previous is null in version 0 and nowhere else")
+            if before and before.version + 1 == version:
+                want(c.previous == before.sum and c.time >= before.time and c.watermark >= before.watermark, f"{where}: it does not follow the version before")
+            before = SimpleNamespace(version=version, sum=sha(body.encode()), time=c.time, watermark=c.watermark)
+            self.archive.placed |= {d.key for d in c.doomed}
+            for part in c.parts:
+                with_where(where, self.check_part, part, version == newest)
+        return before.watermark
+
+    def check_part(self, part, newest):
+        raw = self.archive.listed(part, newest)
+        if raw is None:
+            return
+        files = read(load(raw), files=many(FILE)).files
+        want(len(files) == part.files, f"{part.key}: it lists {len(files)} files, the catalog says {part.files}")
+        for f in files:
+            want(f.rows == f.lastSeq - f.firstSeq + 1 and f.key.startswith(f"data/{escape(f.tenant)}/day={f.day}/"), f"{f.key}: its place or its rows")
+            self.archive.listed(f, newest)
 
     def scan(self, ordinal, path):
         """Hashes a segment and reads its metadata, without a look at its pages."""
@@ -371,7 +438,8 @@ class Archive:
     def __init__(self, folder, ring, unsigned=False, key_of_log=lambda *_: None):
         self.folder, self.ring, self.allow_unsigned, self.key_of_log = pathlib.Path(folder), ring, unsigned, key_of_log
         self.faults, self.less, self.looks, self.notes = [], [], [], []
-        self.lines, self.key_notes, self.compacted, self.unkeyed = {}, [], False, set()
+        self.lines, self.key_notes, self.unkeyed = {}, [], set()
+        self.compacted, self.placed = {}, set()  # parts and data files by key, and those of them that a catalog lists or dooms
         self.unsigned, self.good, self.open_orders, self.time = [], set(), {}, 0
 
     def key(self, path):
@@ -384,6 +452,7 @@ class Archive:
         self.learn_keys()
         for line in self.lines.values():
             self.attempt(self.check_line, line)
+        self.looks += [f"stray: {key}: no catalog lists it" for key in sorted(self.compacted.keys() - self.placed)]
         self.conclude()
 
     def attempt(self, do, *args):
@@ -407,8 +476,10 @@ class Archive:
                 self.line(m).anchors[int(m[4])] = path
             elif re.fullmatch(r"key/[0-9a-f]{64}\.note", key):
                 self.key_notes.append(path)
-            elif key.startswith("catalog/") or key.startswith("data/") and self.compacted:
-                self.compacted = True
+            elif m := re.fullmatch(f"catalog/{place}/{number}\\.note", key, re.ASCII):
+                self.line(m).catalogs[int(m[4])] = path
+            elif re.fullmatch(f"catalog/{place}/part/[0-9a-f]{{64}}\\.json|data/[^/]+/day=[^/]+/[^/]+\\.parquet", key, re.ASCII):
+                self.compacted[key] = path
             elif not re.fullmatch("export/[^/]+/.+", key):
                 self.looks.append(f"stray: {key}: no document lists it and it continues no line")
         if not self.lines and not (self.folder / "ledgerlake.json").exists():
@@ -431,6 +502,16 @@ class Archive:
         body, _ = with_where(self.key(path), parse_note, path.read_bytes())
         return with_where(self.key(path), lambda: ANCHOR(note_document(body, "ledgerlake anchor v1"))), body
 
+    def listed(self, f, needed):
+        """The bytes of what a catalog lists, which must have its hash; None where it is gone, as it may be unless needed."""
+        self.placed.add(f.key)
+        want(f.key in self.compacted or not needed, f"{f.key} is missing")
+        if f.key not in self.compacted:
+            return None
+        raw = self.compacted[f.key].read_bytes()
+        want((len(raw), sha(raw)) == (f.bytes, f.sha256), f"{f.key}: its SHA-256 is not that of the catalog: it was changed")
+        return raw
+
     def learn_keys(self):
         """Which keys are good does not depend on any order: what a good key says is taken in until nothing is new."""
         anchors = [path for line in self.lines.values() for path in line.anchors.values()]
@@ -441,9 +522,10 @@ class Archive:
                 if path not in self.good and self.attempt_once(self.learn, path):
                     self.good.add(path)
                     new = True
-        signed = bool(self.good)
         for path in self.key_notes + anchors:
-            self.attempt(self.weigh_note, path, signed)
+            self.attempt(self.weigh_note, path)
+        for path in (path for line in self.lines.values() for path in line.catalogs.values()):
+            self.attempt(self.weigh_catalog, path)
 
     def attempt_once(self, do, *args):
         try:
@@ -468,11 +550,19 @@ class Archive:
         doc, body = self.anchor(path)
         return *self.ring.judge(path.read_bytes(), "anchor", doc.time), doc
 
-    def weigh_note(self, path, signed):
+    def weigh_note(self, path):
         _, state, doc = with_where(self.key(path), self.judge, path)
         self.time = max(self.time, getattr(doc, "time", 0))
-        if signed:
-            self.weigh(state, self.key(path))
+        self.weigh(state, self.key(path))
+
+    def weigh_catalog(self, path):
+        doc, _ = self.catalog(path)
+        _, state = with_where(self.key(path), self.ring.judge, path.read_bytes(), "catalog", doc.time)
+        self.weigh(state, self.key(path))
+
+    def catalog(self, path):
+        body, _ = with_where(self.key(path), parse_note, path.read_bytes())
+        return with_where(self.key(path), lambda: CATALOG(note_document(body, "ledgerlake catalog v1"))), body
 
     def weigh(self, state, name):
         """A note that is not signed by a good key, in an archive where some note is."""
@@ -488,8 +578,7 @@ class Archive:
                 want(s.ordinal <= doc.ordinal and s.ordinal not in line.entries, f"{self.key(path)}: segment {s.ordinal} is listed twice, or too early")
                 s.anchor = doc.number
                 line.entries[s.ordinal] = s
-        if not self.compacted:
-            line.check()
+        line.check_compacted() if line.catalogs else line.check()
 
     def log_key(self, log, tenant, meta):
         named = SimpleNamespace(tenant=tenant, topic=meta.topic, topicId=meta.topicId, partition=meta.partition)
@@ -512,11 +601,11 @@ class Archive:
         lines = self.lines.values()
         add = lambda to, holds, line: to.append(line) if holds else None
         add(self.less, not any(line.segments for line in lines), "there is no segment: nothing could be verified")
-        add(self.less, self.compacted, "the archive was compacted: this program checks keys, signatures and hashes of such a one, not its rows")
         add(self.less, not self.ring.keys and not self.allow_unsigned, "no key was given: nothing shows who wrote the archive")
         for line in lines:
             signed = any(path in self.good for path in line.anchors.values())
             add(self.less, self.ring.keys and line.segments and not signed and not self.allow_unsigned, f"{line.name}: no anchor by a good key")
+            add(self.less, line.catalogs, f"{line.name}: it was compacted: this program then checks documents, signatures and hashes, not rows")
             add(self.looks, line.gaps_lost, f"gap: {line.name}: Kafka had lost {line.gaps_lost} offsets before they were archived")
             add(self.looks, line.resets, f"chain reset: {line.name}: {line.resets} logs begun anew, {line.voided} segments void")
             for tenant, log in sorted(line.logs.items()):

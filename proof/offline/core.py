@@ -317,6 +317,12 @@ ANCHOR = struct(
     keys=struct(anchor=many(text), catalog=many(text), control=many(text)))
 
 
+FILE = struct(key=text, bytes=count, sha256=digest, tenant=text, day=text, firstSeq=count, lastSeq=count, rows=count, headIn=digest, headOut=digest)
+CATALOG = struct(
+    archiveId=text, topic=text, topicId=text, partition=count, version=count, previous=null(digest), time=moment, watermark=count,
+    parts=many(struct(day=text, key=text, bytes=count, sha256=digest, files=count)), doomed=many(struct(key=text, since=count)))
+
+
 def segment_document(raw):
     doc = load(raw)
     meta = SEGMENT(doc)
