@@ -67,14 +67,18 @@ func (v *verifier) proved(r *Report) []string {
 	}
 	all.addIf(signed > 0, "%s up to the newest anchor that a known key signed, with all anchors before it: signed by %s", Count(signed, "line"), some(keyNames(by)))
 	var passed, before int64
+	var began time.Time // of the oldest verification that one of these rows was read by
 	for _, l := range r.Lines {
 		passed += l.Passed.Rows
 		if l.Saved != nil {
 			before += l.Saved.Rows
+			if began.IsZero() || l.Saved.Began.Before(began) {
+				began = l.Saved.Began
+			}
 		}
 	}
 	all.addIf(passed > 0, "of %s before what was asked for: the hash of their segments, as anchors state it, and that heads and counts follow each other; they were not decoded", Count(passed, "row"))
-	all.addIf(before > 0, "%s by the verification of %s, whose state was given: of these nothing but the listing was looked at now", Count(before, "row"), savedTime(v.o.Saved))
+	all.addIf(before > 0, "%s by verifications from %s to %s, whose state was given: of these nothing but the listing was looked at now", Count(before, "row"), began.UTC().Format(time.RFC3339), savedTime(v.o.Saved))
 	n := int64(0)
 	for _, l := range r.Lines {
 		for i := range l.Logs {

@@ -116,7 +116,7 @@ func (v *verifier) expectHead(s *survey, r *Report, e Expected) error {
 	case len(found) > 1:
 		return fmt.Errorf("%s: topic %s was made anew, and %d lines have partition %d of it: say which topicId is meant", e.Source, Printable(e.Topic), len(found), e.Partition)
 	case len(found) == 0:
-		f := independent(fmt.Sprintf("%s has a head of %d rows of a log in %s, and there is no such line", e.Source, e.Size, where))
+		f := independent(fmt.Sprintf("%s has a head of %s of a log in %s, and there is no such line", e.Source, Count(e.Size, "row"), where))
 		f.Tenant = e.Tenant
 		r.fault(f)
 	case !v.asks(s.byKey[found[0]]):
@@ -270,10 +270,10 @@ func (j *joiner) meet(st *logState, want []*expectedHead, head chain.Hash, f Fau
 		f.Seq, f.RecordID, f.Offset = &last, "", nil
 		switch {
 		case e.Head != nil && *e.Head != head:
-			f.Kind, f.Text = FaultIndependent, fmt.Sprintf("the log's head at %d rows is %s; %s has %s: a row up to there was changed", e.Size, short(head), e.Source, short(*e.Head))
+			f.Kind, f.Text = FaultIndependent, fmt.Sprintf("the log's head at %s is %s; %s has %s: a row up to there was changed", Count(e.Size, "row"), short(head), e.Source, short(*e.Head))
 			j.fault(f)
 		case e.Root != nil && *e.Root != st.tree.Root():
-			f.Kind, f.Text = FaultIndependent, fmt.Sprintf("the root of the log's tree at %d rows is not the one that %s has: a row up to there was changed", e.Size, e.Source)
+			f.Kind, f.Text = FaultIndependent, fmt.Sprintf("the root of the log's tree at %s is not the one that %s has: a row up to there was changed", Count(e.Size, "row"), e.Source)
 			j.fault(f)
 		default:
 			st.Independent = max(st.Independent, e.Size)

@@ -83,7 +83,7 @@ func ExpectedOf(text []byte, source string) ([]Expected, error) {
 	}
 	var all []Expected
 	for _, l := range r.Lines {
-		for i := range l.Logs {
+		for i := 0; l != nil && i < len(l.Logs); i++ {
 			if log := &l.Logs[i]; log.Proved {
 				all = append(all, expectedLog(r.ArchiveID, source, l.Line, log))
 			}
@@ -94,7 +94,7 @@ func ExpectedOf(text []byte, source string) ([]Expected, error) {
 
 func (s *Saved) expected(source string) (all []Expected) {
 	for _, l := range s.Lines {
-		for i := range l.Logs {
+		for i := 0; l != nil && i < len(l.Logs); i++ {
 			log := &l.Logs[i].LogReport
 			tree := chain.Tree{Size: log.Size, Frontier: l.Logs[i].Frontier}
 			log.Root = tree.Root()

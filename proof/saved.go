@@ -49,7 +49,8 @@ type SavedLine struct {
 	Line
 	Anchor  int64                `json:"anchor"` // its number
 	SHA256  chain.Hash           `json:"sha256"` // of its text
-	Time    time.Time            `json:"time"`   // of the verification that read the rows before it
+	Began   time.Time            `json:"began"`  // when the verification ended that read the line from its beginning
+	Time    time.Time            `json:"time"`   // when the newest one ended
 	Ordinal int64                `json:"ordinal"`
 	Segment chain.Hash           `json:"segment"` // SHA-256 of the object at ordinal
 	Counts  archive.AnchorCounts `json:"counts"`
@@ -71,8 +72,9 @@ type SavedLog struct {
 type SavedPoint struct {
 	Anchor  int64     `json:"anchor"`
 	Ordinal int64     `json:"ordinal"`
-	Rows    int64     `json:"rows"` // before it, which this verification did not read
-	Time    time.Time `json:"time"` // of the verification that did
+	Rows    int64     `json:"rows"`  // before it, which this verification did not read
+	Began   time.Time `json:"began"` // when the first of the verifications that did ended
+	Time    time.Time `json:"time"`  // when the newest of them did
 }
 
 // Save returns where the verification ended, for the next one to go on from: of
@@ -99,7 +101,10 @@ func (r *Report) Save(at time.Time) *Saved {
 
 func (l *LineReport) save(at time.Time) *SavedLine {
 	s := l.at
-	s.Time = at.UTC()
+	s.Began, s.Time = at.UTC(), at.UTC()
+	if l.Saved != nil {
+		s.Began = l.Saved.Began
+	}
 	for _, tenant := range slices.Sorted(maps.Keys(l.logs)) {
 		if log := &l.logs[tenant].saved; log.Size > 0 {
 			s.Logs = append(s.Logs, *log)
@@ -127,6 +132,9 @@ func DecodeSaved(text []byte) (*Saved, error) {
 	s := &Saved{}
 	if err := json.Unmarshal(doc, s); err != nil || s.Format != savedFormat {
 		return nil, fmt.Errorf("%w: it is of another version; remove it, and all is verified from the beginning", ErrSaved)
+	}
+	if slices.Contains(s.Lines, nil) {
+		return nil, fmt.Errorf("%w: it has a line that says nothing", ErrSaved)
 	}
 	return s, nil
 }
@@ -222,7 +230,7 @@ func (j *joiner) goOn(from *SavedLine) {
 	j.rep.Totals.Anchors-- // the one that is read again
 	j.rep.Topic, j.rep.TopicID = from.Topic, from.TopicID
 	j.rep.FirstOffset, j.rep.NextOffset = from.Counts.FirstOffset, from.Counts.NextOffset
-	j.rep.Saved = &SavedPoint{from.Anchor, from.Ordinal, from.Totals.Rows, from.Time}
+	j.rep.Saved = &SavedPoint{from.Anchor, from.Ordinal, from.Totals.Rows, from.Began, from.Time}
 	j.anchors.next = from.Anchor
 	sizes := headSizes{of: make(map[string]int64, len(from.Logs)), known: true}
 	for i := range from.Logs {
@@ -235,7 +243,7 @@ func (j *joiner) goOn(from *SavedLine) {
 		j.anchors.unsigned[l.Tenant] = true
 		sizes.of[l.Tenant] = l.Size
 		sizes.sum += l.Size
-		j.meet(st, j.expected.heads[l.Tenant], st.Head, Fault{Ordinal: j.ordinal, Tenant: l.Tenant})
+		j.meet(st, j.expected.heads[l.Tenant], st.Head, Fault{Key: j.l.prefix("log"), Ordinal: j.ordinal, Tenant: l.Tenant})
 	}
 	j.anchors.sizes = sizes
 }

@@ -89,12 +89,15 @@ func TestAVerificationGoesOnFromASavedState(t *testing.T) {
 	if !reflect.DeepEqual(r.Lines[0].Logs, whole.Lines[0].Logs) || !reflect.DeepEqual(r.Totals, whole.Totals) || r.Lines[0].Signed.Number != 4 {
 		t.Errorf("logs %+v\nwant %+v\ntotals %+v\nwant %+v", r.Lines[0].Logs, whole.Lines[0].Logs, r.Totals, whole.Totals)
 	}
-	if !strings.Contains(strings.Join(r.Proved, "\n"), "6 rows by the verification of 2026-05-28T12:00:00Z, whose state was given") {
+	if !strings.Contains(strings.Join(r.Proved, "\n"), "6 rows by verifications from 2026-05-28T12:00:00Z to 2026-05-28T12:00:00Z, whose state was given") {
 		t.Errorf("proved %q", r.Proved)
 	}
 	// And on from there, with nothing new.
-	again := verifyWith(t, a.Objects(), proof.Options{Keys: keys, Saved: r.Save(savedAt)})
+	again := verifyWith(t, a.Objects(), proof.Options{Keys: keys, Saved: r.Save(savedAt.Add(time.Hour))})
 	sure(t, again, 0, proof.TierT1)
+	if p := again.Lines[0].Saved; !p.Began.Equal(savedAt) || !p.Time.Equal(savedAt.Add(time.Hour)) {
+		t.Errorf("saved %+v", p)
+	}
 	if again.Lines[0].Saved.Anchor != 4 || !reflect.DeepEqual(again.Lines[0].Logs, whole.Lines[0].Logs) {
 		t.Errorf("line %+v", again.Lines[0])
 	}

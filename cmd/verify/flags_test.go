@@ -184,7 +184,7 @@ func TestStates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked(t, 0, "6 rows by the verification of", append(key, "--state", state, whole)...)
+	asked(t, 0, "6 rows by verifications from", append(key, "--state", state, whole)...)
 	asked(t, 1, "2 segments are there; at the verification of", append(key, "--state", state, older)...)
 	if after, err := os.ReadFile(state); err != nil || bytes.Equal(before, after) {
 		t.Errorf("%v: the state did not move on", err)
