@@ -123,7 +123,8 @@ func (sh *shared) believed(ctx context.Context, t *trail, v *voucher) (n int, er
 
 // trusted returns how many anchors of the trail are good: as many as lie below
 // the newest one that is signed by a good key, and it. Those that do introduce
-// keys. Where the newest is signed by strangers, the error matches errStrangers.
+// keys. Where the newest is signed by strangers alone, the error matches
+// errStrangers; where a signature is false, [archive.ErrOtherAnchor].
 func (sh *shared) trusted(ctx context.Context, t *trail) (good int, err error) {
 	for i, n := range t.notes {
 		v, err := sh.verdict(ctx, n)
@@ -134,6 +135,8 @@ func (sh *shared) trusted(ctx context.Context, t *trail) (good int, err error) {
 		case v == sign.Good:
 			good = i + 1
 			sh.introduce(n.Keys)
+		case v == sign.Bad:
+			return 0, fmt.Errorf("anchor %d: %w: one of its signatures (%s) is not that of the key", n.Number, archive.ErrOtherAnchor, signersOf(n.note))
 		case v == sign.Unsigned, v == sign.Unknown && (sh.ring.Empty() || i < len(t.notes)-1):
 		default:
 			return 0, fmt.Errorf("anchor %d: %w: %s: name its vkey in anchor-keys, if it is one of yours", n.Number, errStrangers, signersOf(n.note))

@@ -100,8 +100,8 @@ type run struct {
 	gaps     [][2]int64
 	rejects  map[audit.Reason]int
 	adopted  int
-	anchors  int // written
-	taken    int // anchors of somebody else
+	anchors  int     // written
+	taken    int     // anchors of somebody else
 	compared []int64 // ordinals
 	warned   []string
 
