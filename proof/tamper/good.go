@@ -161,7 +161,7 @@ func (g *good) flipOne(t *tally, base *bucket, key string, bad []byte) {
 }
 
 // kindOf names objects by the folder that they lie in.
-var kindOf = map[string]string{archive.RootKey: "ledgerlake.json", "log": "segments", "anchor": "anchors", "key": "key notes"}
+var kindOf = map[string]string{archive.RootKey: "ledgerlake.json", "log": "segments", "anchor": "anchors", "key": "key notes", "catalog": "catalogs and their parts", "data": "data files"}
 
 // attack makes all attacks.
 func (g *good) attack(t *tally, all []attack) {
@@ -193,6 +193,7 @@ func (g *good) attackOne(t *tally, a attack) {
 // matter to what lies inside of segments.
 func attacks() []attack {
 	return slices.Concat(
+		compactedAttacks(),
 		onlyOf([]string{plain, certifiedKeys, introducedKey, keyed}, slices.Concat(objectAttacks(), anchorAttacks())...),
 		onlyOf([]string{plain, keyed}, slices.Concat(rowAttacks(), tailAttacks())...),
 		onlyOf([]string{plain}, fileAttacks()...))

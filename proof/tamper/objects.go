@@ -193,7 +193,7 @@ func lengthAttacks() (all []attack) {
 
 // eachObject makes a change of every object of the archive, one at a time.
 func eachObject(kind, name string, do func([]byte) []byte) (all []attack) {
-	const objectsMost = 16
+	const objectsMost = 24
 	for i := range objectsMost {
 		all = append(all, on(kind, name, func(_ *subject, o objects) bool {
 			keys := slices.Sorted(maps.Keys(o))

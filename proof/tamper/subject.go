@@ -30,7 +30,8 @@ type specimen struct {
 type subject struct {
 	*prooftest.Archive
 	calls, other *prooftest.Line
-	keys         []string // that the verifier is given
+	control      *prooftest.Line // nil where there is none
+	keys         []string        // that the verifier is given
 	signers      []*sign.Signer
 	together     bool // all of them sign each anchor
 }
@@ -50,6 +51,7 @@ const (
 	certifiedKeys = "certified keys"
 	introducedKey = "introduced key"
 	twoKeys       = "two keys at once"
+	compacted     = "compacted"
 )
 
 // specimens are small, for every byte of them is one verification. All but the
@@ -98,6 +100,7 @@ func specimens() []specimen {
 			s.fill(func(*prooftest.Batch) {})
 			return s
 		}},
+		{compacted, func() *subject { return compactedSubject(func(*subject, *prooftest.Compaction) {}) }},
 		{keyed, func() *subject {
 			s := newSubject(prooftest.ID)
 			s.sign(prooftest.Signer(longLived))
@@ -182,8 +185,8 @@ func (s *subject) verify(src archive.Source, elsewhere []proof.Place) (*proof.Re
 func (s *subject) newest() []proof.Place {
 	return []proof.Place{{Name: "a copy elsewhere", Notes: func(context.Context) iter.Seq2[[]byte, error] {
 		return func(yield func([]byte, error) bool) {
-			for _, l := range []*prooftest.Line{s.calls, s.other} {
-				if len(l.Anchors) > 0 && !yield(l.Anchors[len(l.Anchors)-1].Body, nil) {
+			for _, l := range []*prooftest.Line{s.calls, s.other, s.control} {
+				if l != nil && len(l.Anchors) > 0 && !yield(l.Anchors[len(l.Anchors)-1].Body, nil) {
 					return
 				}
 			}
