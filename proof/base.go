@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -34,8 +35,8 @@ type base struct {
 
 	// Of the goroutine that joins.
 	entries   []archive.AnchorSegment // whose rows may still come
-	taken     []archive.AnchorSegment // of segments that are there though they are compacted
-	below     []listedSegment         // those segments
+	below     []listedSegment         // segments that are there though they are compacted
+	hashes    map[int64]*chain.Hash   // of those, by ordinal, as anchors state them; nil where none does
 	segment   chain.Hash              // SHA-256 of the segment before the watermark
 	seen      int64                   // the last ordinal that an anchor told of
 	offsets   offsetSet
@@ -92,7 +93,7 @@ func (j *joiner) base(ctx context.Context) (*SavedLine, error) {
 	}
 	b := &base{
 		joiner: j, c: c, line: c.newest.Line(), watermark: c.newest.Watermark, heads: map[string]*headStatements{}, seen: -1, last: -1,
-		from: map[string]int64{}, repeats: map[string][]repeat{}, late: map[string]int64{}, signed: map[string]int64{}, torn: c.lost,
+		hashes: map[int64]*chain.Hash{}, from: map[string]int64{}, repeats: map[string][]repeat{}, late: map[string]int64{}, signed: map[string]int64{}, torn: c.lost,
 	}
 	j.rep.Topic, j.rep.TopicID = b.line.Topic, b.line.TopicID
 	j.rep.Watermark = &b.watermark
@@ -123,6 +124,7 @@ func (b *base) listBelow(ctx context.Context) error {
 			break
 		}
 		b.below = append(b.below, listedSegment{o, place(n)})
+		b.hashes[n.Ordinal] = nil
 	}
 	return nil
 }
@@ -359,8 +361,8 @@ func (b *base) segments(a *anchor) {
 		b.entries = append(b.entries, e)
 		b.lastEntry = &e
 		b.seen = e.Ordinal
-		if slices.ContainsFunc(b.below, func(s listedSegment) bool { return s.at.Ordinal == e.Ordinal }) {
-			b.taken = append(b.taken, e)
+		if _, here := b.hashes[e.Ordinal]; here {
+			b.hashes[e.Ordinal] = &e.SHA256
 		}
 	}
 	b.seen = max(b.seen, min(a.Ordinal, b.watermark-1)) // void ones stand in no anchor
@@ -717,13 +719,18 @@ func (b *base) total() {
 
 // checkRepeats holds rows that say which row they repeat against that one.
 func (b *base) checkRepeats(ctx context.Context) error {
+	for _, all := range b.repeats {
+		slices.SortFunc(all, func(x, y repeat) int { return cmp.Compare(x.of, y.of) })
+	}
 	for _, f := range b.c.files {
 		all := b.repeats[f.Tenant]
+		from, _ := slices.BinarySearchFunc(all, f.FirstSeq, func(r repeat, seq int64) int { return cmp.Compare(r.of, seq) })
 		wanted := map[int64][]repeat{}
-		for _, r := range all {
-			if f.FirstSeq <= r.of && r.of <= f.LastSeq {
-				wanted[r.of] = append(wanted[r.of], r)
+		for _, r := range all[from:] {
+			if r.of > f.LastSeq {
+				break
 			}
+			wanted[r.of] = append(wanted[r.of], r)
 		}
 		if len(wanted) == 0 {
 			continue
@@ -777,8 +784,8 @@ func (b *base) checkBelow(ctx context.Context) error {
 			b.v.progress(0)
 			continue
 		}
-		i := slices.IndexFunc(b.taken, func(e archive.AnchorSegment) bool { return e.Ordinal == s.at.Ordinal })
-		if i < 0 {
+		stated := b.hashes[s.at.Ordinal]
+		if stated == nil {
 			b.v.progress(0)
 			continue // void, or its anchor cannot be read
 		}
@@ -790,8 +797,8 @@ func (b *base) checkBelow(ctx context.Context) error {
 		switch {
 		case o.wrong != nil && o.body == nil:
 			b.catalogFault(s.Key, o.wrong.kind, o.wrong.text)
-		case o.sum != b.taken[i].SHA256:
-			b.catalogFault(s.Key, FaultHash, fmt.Sprintf("its SHA-256 is %s; its anchor states %s", short(o.sum), short(b.taken[i].SHA256)))
+		case o.sum != *stated:
+			b.catalogFault(s.Key, FaultHash, fmt.Sprintf("its SHA-256 is %s; its anchor states %s", short(o.sum), short(*stated)))
 		case o.wrong != nil:
 			b.catalogFault(s.Key, o.wrong.kind, o.wrong.text)
 		default:

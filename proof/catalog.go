@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/parquet"
 )
 
 // A lineCatalog is what the catalog of a line says: the newest version, and what
@@ -332,8 +333,8 @@ func (j *joiner) checkIndex(c *lineCatalog) {
 	}
 }
 
-// A survivor is a version-listed or doomed object that is no longer part of what
-// counts: it has the hash that is stated of it, or it is a fault.
+// survivors checks data files that an older version lists: each has the hash that
+// is stated of it, and nothing that a receipt names. It names what nothing lists.
 func (j *joiner) survivors(ctx context.Context, c *lineCatalog) error {
 	wanted := make(map[string]bool, len(c.files))
 	for _, f := range c.files {
@@ -344,7 +345,7 @@ func (j *joiner) survivors(ctx context.Context, c *lineCatalog) error {
 			continue
 		}
 		if f := c.old[o.Key]; f != nil {
-			if err := j.survivor(ctx, o, f.SHA256, "an older version of the catalog"); err != nil {
+			if err := j.survivor(ctx, o, f); err != nil {
 				return err
 			}
 			continue
@@ -357,19 +358,59 @@ func (j *joiner) survivors(ctx context.Context, c *lineCatalog) error {
 	return nil
 }
 
-// survivor hashes an object.
-func (j *joiner) survivor(ctx context.Context, o archive.Object, want chain.Hash, by string) error {
+// survivor checks one of them.
+func (j *joiner) survivor(ctx context.Context, o archive.Object, f *archive.CatalogFile) error {
 	body, wrong, err := j.v.get(ctx, o)
 	if err != nil {
 		return err
 	}
 	j.v.progress(0)
 	sum := chain.Hash(sha256.Sum256(body))
-	if wrong == nil && sum != want {
-		wrong = &problem{FaultHash, fmt.Sprintf("its SHA-256 is %s; %s states %s", short(sum), by, short(want))}
+	if wrong == nil && sum != f.SHA256 {
+		wrong = &problem{FaultHash, fmt.Sprintf("its SHA-256 is %s; an older version of the catalog states %s", short(sum), short(f.SHA256))}
 	}
 	if wrong != nil {
 		j.catalogFault(o.Key, wrong.kind, wrong.text)
+		return nil
+	}
+	name, _ := archive.ParseDataKey(o.Key)
+	line := archive.Line{Topic: unescape(j.l.topic), TopicID: unescape(j.l.topicID), Partition: name.Partition}
+	if !j.v.governed() || j.v.governs.of(f.Tenant) == nil || len(j.v.governs.of(f.Tenant).named[line].within(f.FirstSeq, f.LastSeq)) == 0 {
+		return nil
+	}
+	names := j.v.governs.sweepOf(f.Tenant, line, f.FirstSeq, f.LastSeq)
+	err = safely(func() error { return j.leftIn(o.Key, body, names) })
+	if err != nil {
+		j.catalogFault(o.Key, FaultUnreadable, err.Error())
+	}
+	return nil
+}
+
+// leftIn names the first row of an older data file that a receipt calls erased,
+// and that has content there.
+func (j *joiner) leftIn(key string, body []byte, names *sweep) error {
+	file, err := parquet.Open(body)
+	if err != nil {
+		return err
+	}
+	for row, err := range file.Rows() {
+		if err != nil {
+			return err
+		}
+		state, err := chain.StateOf(row)
+		if err != nil {
+			return err
+		}
+		for _, n := range names.at(row.Seq.N) {
+			what := n.erasure.left(row, state)
+			if what == "" || !n.anchored {
+				continue
+			}
+			f := Fault{Kind: FaultErasure, Key: key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the row was erased, and %s is still there, in a file that was replaced", n.order, what)}
+			locate(&f, row)
+			j.fault(f)
+			return nil
+		}
 	}
 	return nil
 }

@@ -188,6 +188,7 @@ func (v *verifier) deletedAll(ctx context.Context, r *Report) error {
 	if len(v.governs.deleted) == 0 {
 		return nil
 	}
+	found := faults{max: v.maxFaults}
 	folders := map[string]bool{}
 	for key := range v.governs.deleted {
 		folder, _, _ := strings.Cut(key, "/")
@@ -199,10 +200,11 @@ func (v *verifier) deletedAll(ctx context.Context, r *Report) error {
 				return fmt.Errorf("list %s: %w", folder, err)
 			}
 			if order, ok := v.governs.deleted[o.Key]; ok {
-				r.fault(Fault{Kind: FaultErasure, Key: o.Key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the object was deleted, and it is there", order)})
+				found.add(Fault{Kind: FaultErasure, Key: o.Key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the object was deleted, and it is there", order)})
 			}
 		}
 	}
+	r.Faults, r.FaultCount = append(r.Faults, found.list...), r.FaultCount+found.total
 	return nil
 }
 
