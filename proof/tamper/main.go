@@ -61,9 +61,11 @@ func run(w io.Writer, sample int, seed uint64) (missed int, err error) {
 		if err := g.canFail(); err != nil {
 			return 0, fmt.Errorf("specimen %q: %w", sp.name, err)
 		}
-		fmt.Fprintf(w, "%s: %d objects of %d bytes\n", sp.name, len(g.objects), g.objects.bytes())
+		fmt.Fprintf(w, "%s: %d objects of %d bytes: ", sp.name, len(g.objects), g.objects.bytes())
+		tried, missed := t.tried, t.missed
 		g.flip(&t, sample, seed)
 		g.attack(&t, attacks())
+		fmt.Fprintf(w, "%d tried, %d missed\n", t.tried-tried, t.missed-missed)
 	}
 	t.print(w)
 	return t.missed, nil
