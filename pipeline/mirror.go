@@ -15,6 +15,9 @@ import (
 // Lines that are copied to the second bucket at once.
 const mirrorParallel = 8
 
+// keyPrefix is the prefix of the notes on keys.
+const keyPrefix = "key/"
+
 // errDiffers: the second bucket holds something else under a key.
 var errDiffers = errors.New("the second bucket holds other bytes under this key")
 
@@ -65,16 +68,23 @@ func (m *mirror) drop() bool {
 	return true
 }
 
-// begin copies the root document and the notes on keys.
+// begin copies the root document, and the notes on keys that are missing.
 func (m *mirror) begin(ctx context.Context) error {
 	if err := m.copy(ctx, archive.RootKey, nil); err != nil {
 		return err
 	}
-	for o, err := range m.c.Archive.List(ctx, "key/", "") {
+	there := map[string]bool{}
+	for o, err := range m.to.List(ctx, keyPrefix, "") {
 		if err != nil {
 			return err
 		}
-		if err := m.copy(ctx, o.Key, nil); err != nil {
+		there[o.Key] = true
+	}
+	for o, err := range m.c.Archive.List(ctx, keyPrefix, "") {
+		if err == nil && !there[o.Key] {
+			err = m.copy(ctx, o.Key, nil)
+		}
+		if err != nil {
 			return err
 		}
 	}
