@@ -423,13 +423,16 @@ func (r *Reset) lay(st *archive.State, found []*suspect) {
 			lost[tenant] += 0
 		}
 	}
+	maps.DeleteFunc(lost, func(tenant string, _ int64) bool { // of a log that cannot be
+		return audit.ValidTenant(tenant) != nil && !audit.IsReservedTenant(tenant)
+	})
+	if len(lost) == 0 { // the order has to stand somewhere
+		lost[audit.TenantPartition] = 0
+	}
 	for _, s := range found {
 		r.Voided = append(r.Voided, s.Voided)
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(lost)) {
-		if audit.ValidTenant(tenant) != nil && !audit.IsReservedTenant(tenant) {
-			continue // a log that cannot be
-		}
 		h := st.Head(tenant)
 		r.Logs = append(r.Logs, ResetLog{Tenant: tenant, Size: h.Tree.Size, Epoch: h.Epoch + 1, Lost: lost[tenant]})
 	}

@@ -457,6 +457,46 @@ func TestAResetWithoutAnchors(t *testing.T) {
 	})
 }
 
+// Where there is no log at all, the order stands in that of the partition: a
+// reset is never silent.
+func TestAResetOfALineWithoutLogs(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.put(0, []byte("PAR1 garbage PAR1"))
+		if _, err := archive.CreateRoot(context.Background(), w.memory, "01KBCDEFGHJKMNPQRSTVWXYZ00", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		w.produce(0, calls("s", 0, 2)...)
+		w.ingest().wantStopped("segment 0: ", "reset-chain")
+		if r := w.reset(); len(r.Logs) != 1 || r.Logs[0].Tenant != audit.TenantPartition || r.Offset != 0 {
+			t.Errorf("%+v", r.ResetPlan)
+		}
+		w.wantExit(4)
+		next := w.ingest()
+		next.waitOffset(2)
+		next.wantCleanStop()
+		w.wantExit(4)
+		wantKinds(t, w.goodFates().kinds(), "call", "call")
+	})
+}
+
+// What Kafka has deleted since goes for good: the plan says so, and the line goes
+// on behind a gap.
+func TestAResetOfWhatKafkaNoLongerHas(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.corruptTail()
+		w.deleteBefore(8)
+		r := w.reset()
+		if r.Offset != 5 || r.Start != 8 || r.Gone() != 3 {
+			t.Errorf("%+v", r.ResetPlan)
+		}
+		next := w.ingest()
+		next.waitOffset(9)
+		next.wantCleanStop()
+		w.wantExit(4)
+		wantKinds(t, w.goodFates().kinds(), "call", "call", "call", "call", "call", "lost", "lost", "lost", "call")
+	})
+}
+
 // A keyed log is begun anew under its key. A wrong key makes good rows look bad:
 // it resets nothing.
 func TestAResetOfAKeyedLog(t *testing.T) {

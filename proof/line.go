@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
@@ -249,7 +250,9 @@ func (j *joiner) void(st *step) {
 	}
 	if m := st.o.meta; m != nil {
 		for _, l := range m.Logs {
-			j.voidedLogs[l.Tenant] = true
+			if audit.ValidTenant(l.Tenant) == nil || audit.IsReservedTenant(l.Tenant) { // of any other there can be no row
+				j.voidedLogs[l.Tenant] = true
+			}
 		}
 	}
 }

@@ -494,7 +494,7 @@ func (r *Report) looks() []string {
 	t := &r.Totals
 	lost := t.Gaps[archive.GapLost]
 	all.addIf(lost > 0, "gap: Kafka had lost %s before they were archived", Count(lost, "offset"))
-	all.addIf(t.Resets > 0, "chain reset: %s begun anew by an operator's order, %s void", Count(t.Resets, "log"), Count(t.Voided, "segment"))
+	all.addIf(t.Resets > 0 || t.Voided > 0, "chain reset: %s begun anew by an operator's order, %s void", Count(t.Resets, "log"), Count(t.Voided, "segment"))
 	all.addIf(r.StrayCount > 0, "stray: %s that no document lists and that continue no line", Count(r.StrayCount, "object"))
 	return all.list()
 }
