@@ -380,3 +380,50 @@ func TestControlKeysInForce(t *testing.T) {
 		})
 	}
 }
+
+// A file that was replaced may lie there, until a receipt says that what went
+// from its rows is gone.
+func TestReplacedFiles(t *testing.T) {
+	id := prooftest.OrderID
+	for name, c := range map[string]struct {
+		exit    int
+		receipt bool
+		remove  bool
+		damage  bool
+	}{
+		"no receipt":             {4, false, false, false},
+		"no receipt, and damage": {1, false, false, true},
+		"a receipt":              {1, true, false, false},
+		"a receipt, and gone":    {4, true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory()
+			h.order(func(b *prooftest.Batch) {
+				b.Order("acme", audit.KindRedaction, id(1), prooftest.Redaction(map[string]any{"turnId": "turn-0"}, "*"))
+				if c.receipt {
+					b.Order("acme", audit.KindErasureDone, id(2), h.calls.Receipt(id(1), "*", [2]int64{0, 0}))
+				}
+			})
+			h.calls.Compact(prooftest.Compaction{Watermark: 9, FileRows: 2})
+			h.calls.Compact(prooftest.Compaction{Watermark: 9, FileRows: 2, ULID: id(9), Change: func(row *chain.Row) {
+				if row.TenantID.S == "acme" && row.Seq.N == 0 {
+					prooftest.Erase(row, id(1))
+				}
+			}})
+			for key := range h.Others {
+				if strings.HasPrefix(key, "data/acme/") && strings.Contains(key, "00000-00000000000000000001."+prooftest.ID) {
+					if c.damage {
+						flip(h.Others[key], 5000)
+					}
+					if c.remove {
+						delete(h.Others, key)
+					}
+				}
+			}
+			r := h.verify(t)
+			if wantExit(t, r, c.exit); r.StrayCount > 0 || r.Totals.Catalogs != 2 {
+				t.Errorf("%v %+v", r.Strays, r.Totals)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package prooftest
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -22,6 +23,7 @@ type Compaction struct {
 	Change    func(row *chain.Row)   // what becomes of a row; nil leaves it
 	Doom      bool                   // segments stay, and are doomed
 	Catalog   func(*archive.Catalog) // the last word on the catalog
+	ULID      string                 // of files; "" is [ID]
 }
 
 // A Cut is a retention-cut, as its control row and the catalog say it.
@@ -59,8 +61,8 @@ func (l *Line) rowsOf(tenant string, watermark int64) (rows []chain.Row) {
 	return rows
 }
 
-// Compact puts data files in the place of segments, with the first version of a
-// catalog.
+// Compact puts data files in the place of segments, with the next version of the
+// catalog. What older versions list stays.
 func (l *Line) Compact(c Compaction) {
 	cat := &archive.Catalog{
 		ArchiveID: l.a.ID, Topic: l.Topic, TopicID: l.TopicID, Partition: l.Partition,
@@ -92,6 +94,12 @@ func (l *Line) Compact(c Compaction) {
 		} else {
 			l.a.Gone[l.Key(int(i))] = true
 		}
+	}
+	for old := l.a.Others[archive.CatalogKey(l.Line, cat.Version)]; old != nil; old = l.a.Others[archive.CatalogKey(l.Line, cat.Version)] {
+		n, err := sign.Parse(old)
+		must(err)
+		sum := archive.TextHash(n.Text)
+		cat.Version, cat.Previous = cat.Version+1, &sum
 	}
 	if c.Catalog != nil {
 		c.Catalog(cat)
@@ -132,7 +140,7 @@ func (l *Line) dataFiles(tenant string, c Compaction) (files []archive.CatalogFi
 			rows = rows[n:]
 			continue
 		}
-		files = append(files, l.dataFile(tenant, scheme, rows[:n], &tree, &head, c.Change))
+		files = append(files, l.dataFile(tenant, scheme, rows[:n], &tree, &head, &c))
 		rows = rows[n:]
 	}
 	return files
@@ -142,7 +150,7 @@ func day(row *chain.Row) string {
 	return time.UnixMicro(row.ArchivedAt.N).UTC().Format(archive.DayLayout)
 }
 
-func (l *Line) dataFile(tenant, scheme string, from []chain.Row, tree *chain.Tree, head *chain.Hash, change func(*chain.Row)) archive.CatalogFile {
+func (l *Line) dataFile(tenant, scheme string, from []chain.Row, tree *chain.Tree, head *chain.Hash, c *Compaction) archive.CatalogFile {
 	rows := slices.Clone(from)
 	m := archive.DataFile{
 		Format: archive.Format, ArchiveID: l.a.ID, Topic: l.Topic, TopicID: l.TopicID, Partition: l.Partition, Tenant: tenant, Scheme: scheme,
@@ -155,8 +163,8 @@ func (l *Line) dataFile(tenant, scheme string, from []chain.Row, tree *chain.Tre
 		row := &rows[i]
 		tree.Append(row.RowHash)
 		*head = row.RowHash
-		if change != nil {
-			change(row)
+		if c.Change != nil {
+			c.Change(row)
 		}
 		tell(&f, row)
 	}
@@ -165,7 +173,7 @@ func (l *Line) dataFile(tenant, scheme string, from []chain.Row, tree *chain.Tre
 	must(err)
 	body, err := parquet.NewEncoder().Encode(rows, meta)
 	must(err)
-	f.Key = archive.DataKey(l.Line, tenant, f.Day, f.FirstSeq, f.LastSeq, ID)
+	f.Key = archive.DataKey(l.Line, tenant, f.Day, f.FirstSeq, f.LastSeq, cmp.Or(c.ULID, ID))
 	f.Bytes, f.SHA256 = int64(len(body)), sha256.Sum256(body)
 	l.a.Others[f.Key] = body
 	return f
