@@ -478,10 +478,33 @@ func (sh *shared) verdict(ctx context.Context, n *anchorNote) (sign.State, error
 	if v.State != sign.Unknown || sh.ring.Empty() {
 		return v.State, nil
 	}
+	if err := sh.learnKeysOf(ctx, n.note); err != nil {
+		return v.State, err
+	}
+	if v = sh.ring.Check(n.note, sign.Anchor, n.Time.Time); v.State != sign.Unknown {
+		return v.State, nil
+	}
 	if err := sh.learnKeys(ctx); err != nil {
 		return v.State, err
 	}
 	return sh.ring.Check(n.note, sign.Anchor, n.Time.Time).State, nil
+}
+
+// learnKeysOf reads the notes on the keys that signed n, as far as their names
+// tell where they lie: there is one more with each start of a process.
+func (sh *shared) learnKeysOf(ctx context.Context, n *sign.Note) error {
+	for _, s := range n.Signatures {
+		key, ok := s.KeyNoteKey()
+		if !ok {
+			continue
+		}
+		body, err := sh.Archive.Get(ctx, key)
+		if err != nil && !errors.Is(err, archive.ErrNotFound) {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		_, _ = sh.ring.AddKeyNote(body, sh.Root.ArchiveID)
+	}
+	return nil
 }
 
 // learnKeys reads the notes on keys that the bucket holds.

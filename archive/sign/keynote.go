@@ -1,11 +1,14 @@
 package sign
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive/jsondoc"
@@ -79,4 +82,32 @@ func (r *Ring) AddKeyNote(body []byte, archiveID string) (vkey string, err error
 // certified itself: of those no chains are made.
 func (r *Ring) checkLongLived(n *Note, role Role) bool {
 	return r.Check(n, role, time.Time{}).State == Good
+}
+
+// GenerateMember makes a key that another one is to certify, from 32 bytes of
+// rand. It is called name "/" base64url(public key): who finds a signature finds
+// the certificate with it ([Signature.KeyNoteKey]), among any number.
+func GenerateMember(rand io.Reader, name string) (*Signer, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	seed := make([]byte, ed25519.SeedSize)
+	if _, err := io.ReadFull(rand, seed); err != nil {
+		return nil, err
+	}
+	key := ed25519.NewKeyFromSeed(seed)
+	public := key.Public().(ed25519.PublicKey)
+	name += "/" + base64.RawURLEncoding.EncodeToString(public)
+	return &Signer{name, KeyHash(name, public), key}, nil
+}
+
+// KeyNoteKey returns the key of the object that would certify the key of a
+// signature, where that is one of [GenerateMember]. Nothing about it is proved.
+func (s Signature) KeyNoteKey() (string, bool) {
+	_, text, _ := cutLast(s.Name, "/")
+	public, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(public) != ed25519.PublicKeySize || KeyHash(s.Name, public) != s.Hash {
+		return "", false
+	}
+	return KeyNoteKey(VKey(s.Name, public)), true
 }

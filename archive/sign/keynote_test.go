@@ -1,6 +1,9 @@
 package sign
 
 import (
+	"crypto/rand"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -42,5 +45,39 @@ func TestKeyNotesCertify(t *testing.T) {
 	chained, _ := Sign(KeyNoteText("A", next.VKey(), end), short)
 	if _, err := ring.AddKeyNote(chained, "A"); err == nil {
 		t.Error("a certified key certifies another")
+	}
+}
+
+// The certificate of a key that was made to be certified is found by a signature
+// of it alone; that of any other key is not.
+func TestCertificatesAreFoundBySignatures(t *testing.T) {
+	member, err := GenerateMember(rand.Reader, "example.org/kms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := signed(t, "x\n", member)
+	if got := ringOf(t, member).Check(n, Anchor, time.Time{}); got.State != Good {
+		t.Errorf("%+v", got)
+	}
+	s := n.Signatures[0]
+	if key, ok := s.KeyNoteKey(); !ok || key != KeyNoteKey(member.VKey()) {
+		t.Errorf("%s, %t", key, ok)
+	}
+	for name, other := range map[string]Signature{
+		"another hash":  {s.Name, s.Hash + 1, s.Bytes},
+		"another name":  {"x" + s.Name, s.Hash, s.Bytes},
+		"half a name":   {s.Name[:len(s.Name)-1], s.Hash, s.Bytes},
+		"no such thing": signed(t, "x\n", newSigner(t, "example.org/kms")).Signatures[0],
+		"no slash":      signed(t, "x\n", newSigner(t, "a")).Signatures[0],
+	} {
+		if key, ok := other.KeyNoteKey(); ok {
+			t.Errorf("%s: %s", name, key)
+		}
+	}
+	if _, err := GenerateMember(rand.Reader, "a b"); !errors.Is(err, ErrKey) {
+		t.Errorf("%v", err)
+	}
+	if _, err := GenerateMember(strings.NewReader("short"), "a"); err == nil {
+		t.Error("a key of 5 bytes")
 	}
 }

@@ -218,16 +218,12 @@ func (k *keys) certify(ctx context.Context, now time.Time) error {
 }
 
 func (k *keys) generate(now time.Time) (*certified, error) {
-	skey, vkey, err := sign.Generate(rand.Reader, k.kms.Name())
-	if err != nil {
-		return nil, err
-	}
-	signer, err := sign.NewSigner(skey)
+	signer, err := sign.GenerateMember(rand.Reader, k.kms.Name())
 	if err != nil {
 		return nil, err
 	}
 	notAfter := now.Add(k.settings.Life).UTC().Truncate(time.Microsecond)
-	body, err := sign.Sign(sign.KeyNoteText(k.id, vkey, notAfter), k.kms)
+	body, err := sign.Sign(sign.KeyNoteText(k.id, signer.VKey(), notAfter), k.kms)
 	return &certified{signer, body, notAfter}, err
 }
 
