@@ -176,22 +176,33 @@ func TestForgedBundles(t *testing.T) {
 // invent makes a bundle of a row that was never archived, as somebody can who
 // has no key: it fits together, and its root is in a checkpoint by signer.
 func invent(b *lake.Bundle, p *provable, signer *sign.Signer) {
-	row := *p.rows("acme")[2]
-	row.Status = audit.Str("failed")
+	inventRow(b, p, signer, 2, func(r *chain.Row) { r.Status = audit.Str("failed") })
+}
+
+// inventRow makes a bundle of a row of the archive that was changed, as the row
+// at seq.
+func inventRow(b *lake.Bundle, p *provable, signer *sign.Signer, seq int64, change func(*chain.Row)) {
+	row := *p.rows("acme")[seq]
+	change(&row)
 	row.RowHash = chain.NewHasher(nil).RowHash(&row)
-	b.Row.Header.Status, b.Row.RowHash = row.Status, row.RowHash
+	shown, err := lake.Disclose(chain.SchemeV1, &row, lake.Disclosure{})
+	if err != nil {
+		panic(err)
+	}
+	b.Row = *shown
+	b.Row.Seq = seq
+	hashes := []chain.Hash{{1}, {2}, {3}}
+	hashes[seq] = row.RowHash
 	var tree chain.Tree
-	hashes := []chain.Hash{{1}, {2}, row.RowHash}
 	for _, h := range hashes {
 		tree.Append(h)
 	}
 	b.Tree = lake.BundleTree{Size: 3, Root: tree.Root()}
-	b.Path, b.Anchor, b.TlogProof = chain.ProveInclusion(hashes, 2), nil, nil
+	b.Path, b.Anchor, b.TlogProof = chain.ProveInclusion(hashes, seq), nil, nil
 	log := chain.Log{ArchiveID: b.ArchiveID, Tenant: b.Log.Tenant, Topic: b.Log.Topic, TopicID: b.Log.TopicID, Partition: b.Log.Partition}
 	text := chain.CheckpointText(chain.CheckpointOrigin(log), 3, tree.Root())
 	note := []byte(text + "\n")
 	if signer != nil {
-		var err error
 		if note, err = sign.Sign(text, signer); err != nil {
 			panic(err)
 		}
@@ -199,6 +210,53 @@ func invent(b *lake.Bundle, p *provable, signer *sign.Signer) {
 	checkpoint := string(note)
 	b.Checkpoint = &checkpoint
 	b.TlogProof = tlogProofOf(b)
+}
+
+// Even what the right key signed is held against itself.
+func TestBundlesOfALiarWithTheKey(t *testing.T) {
+	p := newProvable(4, 5, 4)
+	seq := int64(2)
+	for name, c := range map[string]struct {
+		seq    int64
+		change func(*chain.Row)
+		exit   int
+	}{
+		"a row that is right":   {2, func(*chain.Row) {}, 0},
+		"another seq":           {2, func(r *chain.Row) { r.Seq.N = 7 }, 1},
+		"another tenant":        {2, func(r *chain.Row) { r.TenantID.S = "globex" }, 1},
+		"another topic":         {2, func(r *chain.Row) { r.Topic.S = "other" }, 1},
+		"another partition":     {2, func(r *chain.Row) { r.Partition.N = 1 }, 1},
+		"no kind":               {2, func(r *chain.Row) { r.Kind = audit.Text{} }, 1},
+		"a first row":           {0, func(*chain.Row) {}, 0},
+		"a first row, no start": {0, func(r *chain.Row) { r.PrevHash[0] ^= 1 }, 1},
+	} {
+		b := bundleOf(t, p.prover(t, lake.ProveOptions{}), lake.Want{Tenant: "acme", Seq: &seq}, lake.Disclosure{})
+		inventRow(b, p, p.key, c.seq, c.change)
+		if r := b.Check(lake.CheckOptions{Keys: p.ring()}); r.Exit != c.exit {
+			t.Errorf("%s: exit %d, want %d: %+v", name, r.Exit, c.exit, r)
+		}
+	}
+}
+
+// An anchor that no good key signed introduces nobody.
+func TestForgedIntroductions(t *testing.T) {
+	p := newProvable(4, 5, 4)
+	forger := prooftest.Signer("key.example/forger")
+	seq := int64(2)
+	for _, signers := range [][]*sign.Signer{nil, {forger}} {
+		other := prooftest.New()
+		other.Signers = signers
+		other.Keys = archive.AnchorKeys{Anchor: []string{forger.VKey()}, Catalog: []string{}, Control: []string{}}
+		line := other.Line("audit.calls", 0)
+		line.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+		line.Anchor()
+		b := bundleOf(t, p.prover(t, lake.ProveOptions{}), lake.Want{Tenant: "acme", Seq: &seq}, lake.Disclosure{})
+		invent(b, p, forger)
+		b.Introductions = []string{string(line.Anchors[0].Body)}
+		if r := b.Check(lake.CheckOptions{Keys: p.ring()}); r.Exit != 3 || len(r.SignedBy) > 0 {
+			t.Errorf("%d signers: %+v", len(signers), r)
+		}
+	}
 }
 
 // tlogProofOf writes the tlog-proof of a bundle, by the text of its format alone.

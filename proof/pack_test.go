@@ -238,6 +238,11 @@ func TestForgedPacks(t *testing.T) {
 		"another archive's": {func(f map[string][]byte) {
 			f["ranges/0000.json"] = bytes.Replace(f["ranges/0000.json"], []byte(prooftest.ID), []byte("01KBCDEFGHJKMNPQRSTVWXYZ02"), 1)
 		}, 1},
+		"a row that was never archived": {func(f map[string][]byte) {
+			l := lines(f)
+			l[3] = invented(t, l[3])
+			f["rows.jsonl"] = join(l)
+		}, 1},
 		"a later seq": {func(f map[string][]byte) {
 			f["ranges/0000.json"] = bytes.Replace(f["ranges/0000.json"], []byte(`"first": 0`), []byte(`"first": 1`), 1)
 		}, 1},
@@ -251,6 +256,12 @@ func TestForgedPacks(t *testing.T) {
 			t.Errorf("%s: exit %d, want %d: %+v", name, r.Exit, c.exit, r)
 		}
 	}
+	named := *p
+	named.Archive = &prooftest.Archive{ID: "01KBCDEFGHJKMNPQRSTVWXYZ02"}
+	named.key = p.key
+	if r := checkFiles(&named, whole("acme"), true); r.Exit != 1 {
+		t.Errorf("in the name of another archive: %+v", r)
+	}
 	files := whole("acme")
 	files["extra.txt"] = []byte("not listed")
 	if r := checkFiles(p, files, false); r.Exit != 1 {
@@ -263,5 +274,55 @@ func TestForgedPacks(t *testing.T) {
 	}
 	if r := lake.CheckPack([]byte("PK\x03\x04 and no more"), lake.CheckOptions{}); r.Exit != 1 {
 		t.Errorf("no zip: %+v", r)
+	}
+}
+
+// invented changes a row, and makes its hash anew.
+func invented(t *testing.T, line []byte) []byte {
+	t.Helper()
+	var row map[string]any
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber()
+	if err := d.Decode(&row); err != nil {
+		t.Fatal(err)
+	}
+	name := row["range"]
+	delete(row, "range")
+	one, err := json.Marshal(map[string]any{
+		"format": lake.BundleFormat, "archiveId": prooftest.ID, "log": map[string]any{"tenant": "acme", "topic": "t", "topicId": "i", "partition": 0},
+		"row": row, "tree": map[string]any{"size": 1, "root": chain.Hash{}}, "path": []string{}, "checkpoint": nil, "anchor": nil, "introductions": []string{}, "tlogProof": nil,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := lake.DecodeBundle(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Row.Header.Status = audit.Str("failed")
+	r := chain.Row{Record: b.Row.Header.Record, PrevHash: *b.Row.PrevHash, PayloadCommit: *b.Row.PayloadCommit}
+	r.UserCommit = chain.NullHash{Hash: *b.Row.UserCommit, Valid: true}
+	header, err := json.Marshal(b.Row.Header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row["header"], row["rowHash"], row["range"] = json.RawMessage(header), chain.NewHasher(nil).RowHash(&r), name
+	text, err := json.Marshal(row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(text, '\n')
+}
+
+// Rows that do not follow each other are no chain, also where the tree has them
+// and the right key signed it.
+func TestPacksOfABrokenChain(t *testing.T) {
+	p := newProvable(0, 0, 1)
+	p.line.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+	p.line.Logs["acme"].Head[0] ^= 1
+	p.line.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+	p.line.Anchor()
+	if r := lake.CheckPack(packOf(t, p, lake.ProveOptions{}, lake.PackWant{Want: lake.Want{Tenant: "acme"}}, lake.Disclosure{}), lake.CheckOptions{Keys: p.ring()}); r.Exit != 1 {
+		t.Errorf("%+v", r)
 	}
 }

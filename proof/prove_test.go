@@ -261,6 +261,35 @@ func TestRowsOfACompactedArchive(t *testing.T) {
 	}
 }
 
+// Where old segments are still there beside the data files that took their
+// place, nothing is read of them: they have what was erased since.
+func TestOldSegmentsAreNotShown(t *testing.T) {
+	key := goldenRing(t)
+	objects := readFolder(t, "testdata/golden/compacted")
+	for name, body := range readFolder(t, "testdata/golden/plain") {
+		if strings.HasPrefix(name, "log/") {
+			objects[name] = body
+		}
+	}
+	pr, err := lake.NewProver(context.Background(), prooftest.Bucket(objects), lake.ProveOptions{Keys: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	erased := 0
+	for seq := range int64(6) {
+		f, err := pr.Find(context.Background(), lake.Want{Tenant: "acme", Topic: "audit.calls", Seq: &seq})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !f.Row.RowSalt.Valid {
+			erased++
+		}
+	}
+	if erased != 2 {
+		t.Errorf("%d erased rows", erased)
+	}
+}
+
 func goldenRing(t *testing.T) *sign.Ring {
 	t.Helper()
 	body, err := os.ReadFile("testdata/golden/archive.json")
