@@ -4,15 +4,17 @@ Numbers are sections of docs/format.md. The first fault of a line ends the check
 cannot be judged. Rows are decoded by pyarrow, after the object was hashed; all else is recomputed here.
 """
 
+import json
 import pathlib
 import re
+from datetime import datetime, timezone
 from decimal import Decimal
 from types import SimpleNamespace
 
 from core import (
-    ANCHOR, CATALOG, FILE, bytes_of, checkpoint_text, count, COUNTS, digest, escape, exactly, Fault, genesis, grow, key_note, KEYED, live_commits,
-    load, log_text, many, moment, note_document, null, parse_note, PLAIN, read, row_hash,
-    segment_document, sha, text, tree_root, verdict, VOIDED, want,
+    ANCHOR, CATALOG, DATA_FILE, FILE, HEADER, RESIDUAL, SLOTS, bytes_of, checkpoint_text, count, COUNTS, digest, escape, exactly, Fault, genesis, grow, key_note, KEYED, live_commits,
+    load, log_text, many, moment, note_document, null, parse_note, payload_commit, PLAIN, read, row_hash,
+    segment_document, sha, slot_commit, text, tree_root, user_commit, verdict, VOIDED, want,
 )
 from layout import TIMES, check_bounds, check_layout, footer
 
@@ -79,6 +81,32 @@ def check_live(row):
     want(stored == derived(row["decision"]), "a derived column does not say what the decision slot says")
 
 
+def check_erasable(row):
+    """State, commitments and derived columns of a row of a data file. Reports whether it was erased hard."""
+    if row["row_salt"] is not None:
+        check_live(row)
+        return False
+    said = load(bytes_of(row["redaction"] or ""))
+    slots, user, hard = said.get("slots"), said.get("user", False), said.get("hard", False)
+    sentinel = {"redacted": True, "id": row["redaction_id"], "slots": slots, **({"user": True} if user else {}), **({"hard": True} if hard else {})}
+    want(row["redaction"] == json.dumps(sentinel, separators=(",", ":"), ensure_ascii=False), "redaction is not the sentinel")
+    want((row["user_salt"] is None) == (row["user_id"] is None), "user_salt without user_id, or the other way round")
+    want(row["user_id"] is None or row["user_commit"] == user_commit(row["user_salt"], row["user_id"]), "user_commit is not the commitment to user_id")
+    content = {n: row[n] for n in SLOTS if row[n] is not None}
+    want(not hard or user and slots == "*" and row["user_id"] is None and all(row[n] is None for n in HEADER[9:]), "a hard erasure that left something")
+    if slots == "*":
+        want(row["residual"] is None and not content, "an erased row that still has content")
+    else:
+        r = RESIDUAL(load(bytes_of(row["residual"] or "")))
+        want(slots == [n for n in SLOTS if n in slots] and slots and not set(slots) & content.keys(), "slots of the sentinel, or one of them has content")
+        want(r.salts.keys() == {"*", *content} and r.commits.keys() <= set(slots), "residual is not that of the slots")
+        commits = {**r.commits, **{n: slot_commit(r.salts[n], n, v) for n, v in content.items()}}
+        want(row["payload_commit"] == payload_commit(r.salts["*"], commits), "payload_commit is not the commitment to the row's slots")
+    stored = row["requested_model"], row["selected_reason"], row["rung_ordinal"], row["fallback_chain"]
+    want(stored == derived(row["decision"]), "a derived column does not say what the decision slot says")
+    return hard
+
+
 def check_kind(row):
     """What a row's kind asks of its columns (4)."""
     kind = row["kind"]
@@ -122,7 +150,7 @@ class Line:
         self.archive, self.place = archive, (topic, topic_id, partition)
         self.name = f"{topic}/{partition}"
         self.segments, self.anchors, self.catalogs = {}, {}, {}
-        self.logs, self.entries, self.states = {}, {}, {}
+        self.logs, self.entries, self.states, self.pending, self.changed, self.newest, self.totals = {}, {}, {}, [], set(), 0, None
         self.rows = self.gaps_lost = self.resets = self.voided = 0
         self.kinds = set()
 
@@ -130,12 +158,12 @@ class Line:
         """Goes through segments and anchors in order. self.entries has what anchors say of segments."""
         scanned = [self.scan(n, self.segments[n]) for n in sorted(self.segments)]
         void = self.find_void(scanned)
-        self.totals, self.changed, self.newest, self.previous = None, set(), 0, None
+        self.previous = None
         self.queue = sorted(self.anchors)
         for i, number in enumerate(self.queue):
             want(number == i, f"{self.name}: anchor {i} is missing")
         self.take_anchors(-1)
-        self.last_sum, self.pending = None, []
+        self.last_sum = None
         for i, segment in enumerate(scanned):
             with_where(segment.key, self.take_segment, i, segment, scanned[i + 1] if i + 1 < len(scanned) else None, void)
             self.take_anchors(i)
@@ -165,6 +193,63 @@ class Line:
                  f"{where}: totals are not those of segments and heads")
         want(watermark <= ordinal + 1, f"{self.name}: the watermark lies above what anchors cover")
         self.check_hashes(watermark, ordinal)
+        self.check_data(watermark)
+
+    def check_data(self, watermark):
+        """The rows of data files, log by log, and then those of the segments that were not compacted yet."""
+        heads = {}
+        for path in self.anchors.values():
+            heads.update({(h.tenant, h.size): h for h in self.archive.anchor(path)[0].heads})
+        cuts = {c.tenant: c for c in self.catalog.cuts}
+        for f in sorted(self.files, key=lambda f: (f.tenant, f.firstSeq)):
+            with_where(f.key, self.check_data_file, f, heads, cuts.get(f.tenant))
+        entries = [self.entries[n] for n in sorted(self.entries) if n < watermark]
+        if entries:
+            sums = [sum(getattr(e, name) for e in entries) for name in ("rows", "made", "duplicates", "gaps")]
+            self.totals = [entries[0].firstOffset, entries[-1].nextOffset, *sums]
+            dropped = sum(c.size for c in cuts.values())
+            want(sum(f.rows for f in self.files) + dropped == sums[0], f"{self.name}: rows of data files and cuts are not those of the segments that they replace")
+        for n in sorted(self.segments):
+            if n >= watermark:
+                with_where(self.archive.key(self.segments[n]), Segment(self, self.segments[n].read_bytes(), n, None).check)
+                for tenant, log in self.logs.items():
+                    self.check_head(tenant, log, heads)
+
+    def check_data_file(self, f, heads, cut):
+        """Rows in seq order, each in a state of 3.1: what is left of it recomputes, and it follows the row before."""
+        body = self.archive.compacted[f.key].read_bytes()
+        m = DATA_FILE(load(footer(body)[2]))
+        want(m.archiveId == self.archive.id and self.is_here(m) and (m.tenant, m.firstSeq, m.rows) == (f.tenant, f.firstSeq, f.rows), "it is of another place")
+        log = self.log(m, m)
+        if cut and log.size == 0:
+            log.size, log.head, log.frontier, log.epoch, log.scheme = cut.size, cut.head, list(cut.frontier), m.epoch, m.scheme
+        want((log.size, log.head, log.frontier) == (m.firstSeq, m.headIn, m.frontierIn) and m.headIn == f.headIn, "firstSeq, headIn or frontierIn is not the state of its log")
+        for row in rows_of(body, check_layout(body)):
+            with_where(f"seq {row['seq']}: record {row['record_id']}", self.check_data_row, row, f, m, log)
+            self.check_head(f.tenant, log, heads)
+        want((log.size, log.head, log.frontier, log.epoch) == (m.firstSeq + m.rows, m.headOut, m.frontierOut, m.epoch) and m.headOut == f.headOut, "its rows end elsewhere")
+        self.rows += m.rows
+
+    def check_head(self, tenant, log, heads):
+        if head := heads.get((tenant, log.size)):
+            want((head.head, head.root) == (log.head, tree_root(log.frontier)), f"{tenant}: head or root at size {log.size} is not that of an anchor")
+            log.anchored = log.size
+
+    def check_data_row(self, row, f, m, log):
+        want((row["tenant_id"], row["topic"], row["topic_id"], row["partition"]) == (m.tenant, m.topic, m.topicId, m.partition), "it is of another log")
+        at = datetime.fromtimestamp(row["archived_at"] // 1_000_000, timezone.utc)
+        want(at.strftime("%Y-%m-%d") == f.day and row["archived_at"] >= log.newest, "archived on another day, or before the row before it")
+        hard = check_erasable(row)
+        if row["kind"] == "chain-reset" and row["context"] is not None:
+            r = read(load(row["context"].encode()), reason=null(text), previousHead=digest, previousSize=count)
+            want((r.previousHead, r.previousSize) == (log.head, log.size), "the new epoch begins behind another row")
+            log.epoch, log.head = log.epoch + 1, genesis(m.scheme, log.named, log.epoch + 1, log.head, log.size, r.reason)
+        want((row["prev_hash"], row["seq"], row["epoch"]) == (log.head, log.size, log.epoch), "it does not follow the row before it in its log")
+        key = self.archive.log_key(log, m.tenant, m)
+        if not hard and (log.scheme == PLAIN or key):
+            want(row["row_hash"] == row_hash(row, key if log.scheme == KEYED else None), "row_hash is not the hash of the row")
+        grow(log.frontier, log.size, sha(b"\x00", row["row_hash"]))
+        log.size, log.head, log.newest = log.size + 1, row["row_hash"], row["archived_at"]
 
     def is_here(self, doc):
         return (escape(doc.topic), escape(doc.topicId), doc.partition) == self.place
@@ -185,7 +270,7 @@ class Line:
 
     def check_catalogs(self):
         """Versions follow each other; what they list has its hash, and what the newest lists is there. Returns its watermark."""
-        before, newest = None, max(self.catalogs)
+        before, newest, self.files = None, max(self.catalogs), []
         for version in sorted(self.catalogs):
             where = self.archive.key(self.catalogs[version])
             c, body = self.archive.catalog(self.catalogs[version])
@@ -195,6 +280,7 @@ class Line:
                 want(c.previous == before.sum and c.time >= before.time and c.watermark >= before.watermark, f"{where}: it does not follow the version before")
             before = SimpleNamespace(version=version, sum=sha(body.encode()), time=c.time, watermark=c.watermark)
             self.archive.placed |= {d.key for d in c.doomed}
+            self.catalog = c
             for part in c.parts:
                 with_where(where, self.check_part, part, version == newest)
         return before.watermark
@@ -208,6 +294,7 @@ class Line:
         for f in files:
             want(f.rows == f.lastSeq - f.firstSeq + 1 and f.key.startswith(f"data/{escape(f.tenant)}/day={f.day}/"), f"{f.key}: its place or its rows")
             self.archive.listed(f, newest)
+        self.files += files if newest else []
 
     def scan(self, ordinal, path):
         """Hashes a segment and reads its metadata, without a look at its pages."""
@@ -605,7 +692,7 @@ class Archive:
         for line in lines:
             signed = any(path in self.good for path in line.anchors.values())
             add(self.less, self.ring.keys and line.segments and not signed and not self.allow_unsigned, f"{line.name}: no anchor by a good key")
-            add(self.less, line.catalogs, f"{line.name}: it was compacted: this program then checks documents, signatures and hashes, not rows")
+            add(self.less, line.catalogs, f"{line.name}: it was compacted: this program does not check that what was erased or dropped was ordered")
             add(self.looks, line.gaps_lost, f"gap: {line.name}: Kafka had lost {line.gaps_lost} offsets before they were archived")
             add(self.looks, line.resets, f"chain reset: {line.name}: {line.resets} logs begun anew, {line.voided} segments void")
             for tenant, log in sorted(line.logs.items()):

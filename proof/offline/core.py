@@ -320,7 +320,12 @@ ANCHOR = struct(
 FILE = struct(key=text, bytes=count, sha256=digest, tenant=text, day=text, firstSeq=count, lastSeq=count, rows=count, headIn=digest, headOut=digest)
 CATALOG = struct(
     archiveId=text, topic=text, topicId=text, partition=count, version=count, previous=null(digest), time=moment, watermark=count,
-    parts=many(struct(day=text, key=text, bytes=count, sha256=digest, files=count)), doomed=many(struct(key=text, since=count)))
+    parts=many(struct(day=text, key=text, bytes=count, sha256=digest, files=count)), doomed=many(struct(key=text, since=count)),
+    cuts=many(struct(tenant=text, size=count, head=digest, frontier=many(digest))))
+DATA_FILE = struct(
+    format=exactly(PLAIN), archiveId=text, topic=text, topicId=text, partition=count, tenant=text, scheme=scheme, epoch=count, firstSeq=count,
+    rows=count, headIn=digest, headOut=digest, frontierIn=many(digest), frontierOut=many(digest))
+RESIDUAL = struct(salts=lambda v: {name: digest(salt) for name, salt in v.items()}, commits=lambda v: {name: digest(commit) for name, commit in v.items()})
 
 
 def segment_document(raw):
