@@ -81,3 +81,32 @@ func TestCertificatesAreFoundBySignatures(t *testing.T) {
 		t.Error("a key of 5 bytes")
 	}
 }
+
+// Nothing certifies a key but the text that a good key signed.
+func FuzzAddKeyNote(f *testing.F) {
+	skey, _, err := Generate(strings.NewReader(strings.Repeat("a", 32)), "long")
+	if err != nil {
+		f.Fatal(err)
+	}
+	long, err := NewSigner(skey)
+	if err != nil {
+		f.Fatal(err)
+	}
+	text := KeyNoteText("A", VKey("short", make([]byte, 32)), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
+	body, err := Sign(text, long)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body)
+	f.Add([]byte(text + "\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		ring := ringOf(t, long)
+		_, err := ring.AddKeyNote(body, "A")
+		if n, _ := Parse(body); err == nil && n.Text != text {
+			t.Errorf("%q certifies", body)
+		}
+		if got := len(ring.Keys()); (got == 2) != (err == nil) {
+			t.Errorf("%d keys, %v", got, err)
+		}
+	})
+}

@@ -256,3 +256,14 @@ func TestRingsRefuseWhatIsNoKey(t *testing.T) {
 		}
 	}
 }
+
+// A vkey is written in one way.
+func FuzzVKey(f *testing.F) {
+	f.Add(encodeVKey("a", algEd25519, make(ed25519.PublicKey, 32)))
+	f.Add(encodeVKey("a/b", algCosignature, make(ed25519.PublicKey, 32)))
+	f.Fuzz(func(t *testing.T, vkey string) {
+		if k, err := parseVKey(vkey); err == nil && encodeVKey(k.name, k.alg, k.key) != vkey {
+			t.Errorf("%q is written otherwise", vkey)
+		}
+	})
+}
