@@ -36,6 +36,7 @@ var kinds = []string{
 	"compared", "ghost", "lost-gap", "duplicate", "compacted-gap", "control-gap",
 	"forged:altered-row", "forged:invented-gap", "forged:invented-duplicate", "forged:beyond-the-log", "forged:invented-row",
 	"forged:other-version-other-tenant", "forged:other-version-other-turn",
+	"anchor", "anchor-adopted", "bucket-restored", "forged-anchor:by-a-stranger", "forged-anchor:unsigned-and-false", "forged-anchor:garbage",
 }
 
 // errorsOf are the errors of requests that do nothing, at least not yet.

@@ -26,6 +26,10 @@ type line struct {
 	writer archive.Writer // of the newest of them
 	counts map[string]int
 	forged int64 // ordinal of a forged segment, -1
+
+	moments      []moment // by ordinal
+	anchors      []seen   // by number
+	forgedAnchor int64    // number of a forged anchor, -1
 }
 
 // A placed row is one that is archived.
@@ -81,7 +85,7 @@ var decoder = &audit.Decoder{PromptPaths: audit.DefaultPromptPaths}
 func (w *world) addLine(l archive.Line) *line {
 	n := &line{
 		Line: l, state: archive.NewState(w.root.ArchiveID, l), trees: map[string]*chain.Tree{},
-		logs: map[string][]*placed{}, coords: map[audit.Fingerprint][]*placed{}, forged: -1, counts: w.counts,
+		logs: map[string][]*placed{}, coords: map[audit.Fingerprint][]*placed{}, forged: -1, forgedAnchor: -1, counts: w.counts,
 	}
 	w.lines = append(w.lines, n)
 	return n

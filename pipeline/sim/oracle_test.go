@@ -40,6 +40,7 @@ func (l *line) judge(body []byte, window int) error {
 		return fmt.Errorf("leader epoch %d, that of its last record is %d", o.LeaderEpoch, j.epoch)
 	}
 	l.state.Take(o)
+	l.remember(o)
 	l.sums, l.writer = append(l.sums, o.SHA256), o.Writer
 	l.counts["duplicate"] += len(o.Duplicates)
 	for _, g := range o.Gaps {

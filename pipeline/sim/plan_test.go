@@ -38,6 +38,13 @@ type plan struct {
 	recreates  bool    // the topic is deleted and made again
 	upgrades   bool    // later processes are of another version
 	forges     bool    // somebody writes segments that say what is not so
+
+	signed        bool // anchors are
+	copies        bool // of anchors go to Kafka
+	anchorEvery   time.Duration
+	anchorRows    int64
+	restores      bool // the bucket is restored from a backup
+	forgesAnchors bool // somebody writes anchors that are none
 }
 
 // groupings are the ways in which processes come by their partitions.
@@ -63,6 +70,13 @@ func newPlan(d dice) plan {
 		recreates:  d.chance(0.15),
 		upgrades:   d.chance(0.4),
 		forges:     d.chance(0.4),
+
+		signed:        d.chance(0.8),
+		copies:        d.chance(0.8),
+		anchorEvery:   one(d, time.Second, 5*time.Second, 20*time.Second, time.Minute),
+		anchorRows:    one(d, int64(3), 40, 100_000),
+		restores:      d.chance(0.25),
+		forgesAnchors: d.chance(0.15),
 	}
 	if !exact && !slices.Contains(patient, p.group) {
 		p.group = one(d, patient...)
@@ -82,8 +96,9 @@ func newPlan(d dice) plan {
 }
 
 func (p plan) String() string {
-	return fmt.Sprintf("%d brokers, %d partitions, up to %d processes, %s, batch %+v, window %d, %d tenants, flaky %.2f, compacted %t, deletes %t, recreates %t, upgrades %t, forges %t",
-		p.brokers, p.partitions, p.most, p.group, p.batch, p.window, p.tenants, p.flaky, p.compacted, p.deletes, p.recreates, p.upgrades, p.forges)
+	return fmt.Sprintf("%d brokers, %d partitions, up to %d processes, %s, batch %+v, window %d, %d tenants, flaky %.2f, compacted %t, deletes %t, recreates %t, upgrades %t, forges %t, signed %t, copies %t, anchors every %v or %d rows, restores %t, forges anchors %t",
+		p.brokers, p.partitions, p.most, p.group, p.batch, p.window, p.tenants, p.flaky, p.compacted, p.deletes, p.recreates, p.upgrades, p.forges,
+		p.signed, p.copies, p.anchorEvery, p.anchorRows, p.restores, p.forgesAnchors)
 }
 
 // version returns the version of the n-th process.

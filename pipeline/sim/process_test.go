@@ -89,6 +89,7 @@ func (w *world) startProcess(mutate ...func(*pipeline.Settings)) *process {
 			return fmt.Sprintf("%11.6f %s ", time.Since(w.trace.start).Seconds(), p.name)
 		})))
 	}
+	w.anchoring(&s)
 	if w.plan.group == "assign" {
 		s.Topics, s.Assign = nil, w.share(n)
 	}
@@ -177,6 +178,12 @@ func (p *process) events() pipeline.Events {
 				p.w.count("adopted")
 			}
 			say("%s segment %d: %d rows, next offset %d, adopted %t", p.w.name(c.Line), c.Ordinal, c.Rows, c.NextOffset, c.Adopted)
+		},
+		Anchored: func(a pipeline.Anchor) {
+			if a.Adopted {
+				p.w.count("anchor-adopted")
+			}
+			say("%s anchor %d: up to segment %d, adopted %t", p.w.name(a.Line), a.Number, a.Ordinal, a.Adopted)
 		},
 		Gap: func(l archive.Line, from, to int64) { say("%s: offsets %d to %d are lost", p.w.name(l), from, to) },
 		Retrying: func(l archive.Line, key string, attempt int, err error) {

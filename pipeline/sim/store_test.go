@@ -116,6 +116,9 @@ func (s *store) List(ctx context.Context, prefix, after string) iter.Seq2[archiv
 		}
 		n := 0
 		for o, err := range s.p.w.memory.List(ctx, prefix, after) {
+			if s.p.w.isHidden(o.Key) {
+				continue
+			}
 			if e := fault.after(prefix); e != nil && n == 1 {
 				yield(archive.Object{}, e)
 				return
@@ -141,6 +144,9 @@ func (s *store) read(ctx context.Context, op, key string) (bucketFault, error) {
 	p.say("%s %s%s", op, short(key), fault.label())
 	if err := p.awaitFor(ctx, at, d); err != nil {
 		return fault, err
+	}
+	if fault.err == nil && p.w.isHidden(key) {
+		fault.err = archive.ErrNotFound
 	}
 	if fault.err != nil {
 		return fault, fmt.Errorf("%s %s: %w", op, key, fault.err)
@@ -190,9 +196,15 @@ func (f bucketFault) after(key string) error {
 // put has its effect: the object is there, or was there. The oracle looks at
 // each new one.
 func (w *world) put(ctx context.Context, p *process, key string, body []byte) (time.Time, error) {
+	if w.isHidden(key) {
+		w.fail("%s writes %s to a bucket that went back in time", p.name, short(key))
+	}
 	at, err := w.memory.Create(ctx, key, body)
-	if err == nil && strings.HasPrefix(key, archive.LogPrefix) {
+	switch {
+	case err == nil && strings.HasPrefix(key, archive.LogPrefix):
 		w.written(p, key, body)
+	case err == nil && strings.HasPrefix(key, "anchor/"):
+		w.anchored(p, key, body)
 	}
 	if there, e := w.memory.Get(ctx, key); errors.Is(err, archive.ErrExists) && e == nil && !p.dead.Load() {
 		kind := map[bool]string{true: "met-itself", false: "met-another"}[bytes.Equal(there, body)]

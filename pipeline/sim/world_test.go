@@ -55,6 +55,10 @@ type world struct {
 	calm    bool            // no more faults
 	writer  *archive.Writer // what honest segments say of their writer
 	counts  map[string]int
+
+	keys   keys
+	heads  map[string]chain.Hash // that were signed, by log and size
+	hidden map[string]bool       // objects that a restored backup does not have; nil: none was restored
 }
 
 // An outcome is what is left of a run.
@@ -73,7 +77,7 @@ func simulate(t *testing.T, s seed) outcome {
 	cryptotest.SetGlobalRandom(t, uint64(s))
 	seedRuntime(uint64(s))
 	forgetDecoders()
-	w := &world{t: t, seed: s, dice: s.dice(0), counts: map[string]int{}, values: newValues(s.dice(1))}
+	w := &world{t: t, seed: s, dice: s.dice(0), counts: map[string]int{}, values: newValues(s.dice(1)), heads: map[string]chain.Hash{}}
 	w.plan = newPlan(w.dice)
 	watch := time.AfterFunc(patience, func() { panic(fmt.Sprintf("seed %d hangs: its clock stands still", s)) })
 	defer watch.Stop()
@@ -123,6 +127,7 @@ func (w *world) open() {
 		w.t.Fatal(err)
 	}
 	w.root.SHA256 = sha256.Sum256(body)
+	w.makeKeys()
 	w.makeTopic()
 	w.producer = w.client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(time.Millisecond))
 	w.kafka.ControlKey(int16(kmsg.OffsetCommit), w.seeCommit)

@@ -97,7 +97,7 @@ func TestVariantNames(t *testing.T) {
 		}
 		seen[v.name] = true
 	}
-	if len(seen) != 12 {
-		t.Errorf("%d variants, want the twelve", len(seen))
+	if len(seen) != 16 {
+		t.Errorf("%d variants, want the sixteen", len(seen))
 	}
 }

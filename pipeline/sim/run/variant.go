@@ -54,4 +54,17 @@ var variants = []variant{
 		{"pipeline/start.go", "\tinto.window, err = c.readWindow(ctx, l, r.Recent, limit)\n", "\tinto.window = newWindow()\n"},
 		{"pipeline/trail.go", "\tw, err := c.readWindow(ctx, t.line, recent, limit)\n", "\tw, _ := newWindow(), recent\n"},
 	}},
+	{"signs without reading the tail again", []patch{{
+		"pipeline/anchor.go", "\tif len(j.doc.Segments) > 0 {\n\t\tif err := p.checkTail(j.doc.Ordinal, j.tail); err != nil {\n\t\t\treturn anchorLanding{err: err}\n\t\t}\n\t}\n", "",
+	}}},
+	{"does not hold the bucket against the anchors that Kafka has", []patch{{
+		"pipeline/trail.go", "\tfor _, k := range known {\n", "\tfor _, k := range known[:0] {\n",
+	}}},
+	{"builds on anchors that strangers signed", []patch{{
+		"pipeline/trail.go", "\t\tcase v == sign.Good:\n", "\t\tcase v == sign.Good, v == sign.Unknown:\n",
+	}}},
+	{"copies an anchor to Kafka before the bucket has it", []patch{{
+		"pipeline/anchor.go", "\tother, err := p.createAnchor(j.doc.Number, body)\n",
+		"\tif p.shared.copy != nil {\n\t\tp.shared.copy(p.line, j.doc.Number, body)\n\t\t_ = p.shared.backOff(p.put, 3)\n\t}\n\tother, err := p.createAnchor(j.doc.Number, body)\n",
+	}}},
 }
