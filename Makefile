@@ -85,14 +85,29 @@ bench: build ## measure decode, stamp, encode, and the whole ingest
 bench-verify: ## measure verify on ROWS (2,000,000) rows, beside the SQL of proof/offline in DuckDB on the same files
 	it/run.sh bench-verify -rows $(ROWS)
 
+.PHONY: bench-anchors
+bench-anchors: ## measure what share of the CPU anchors take at full load
+	@mkdir -p bin
+	go test ./pipeline -run '^$$' -bench BenchmarkAnchors -benchtime 400000x -cpuprofile bin/anchors.prof -o bin/anchors.test
+	go tool pprof -top -cum -ignore recordsOf bin/anchors.test bin/anchors.prof | grep -E 'samples|flyAnchor|landAnchor|settleAnchor'
+
+.PHONY: tamper
+tamper: build ## tamper with small archives in every way that is known, and require that verify sees each; SAMPLE flips that many bits of each archive instead of one in every byte (docs/tamper.md)
+	@go run ./proof/tamper -verify bin/ledgerlake-verify $(if $(SAMPLE),-sample $(SAMPLE))
+
+.PHONY: offline
+offline: ## check the demo's archive by the programs that share nothing with the product, and broken copies of it (docs/verify-without-ledgerlake.md)
+	it/offline.sh
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	tools/fuzz.sh $(FUZZTIME)
 
 .PHONY: nightly
-nightly: ## run what takes long: the race detector, fuzzing for 5 minutes a target, 20,000 simulated worlds, the long forms of it, an hour of torture
+nightly: build ## run what takes long: the race detector, the whole tamper corpus, fuzzing for 5 minutes a target, 20,000 simulated worlds, the long forms of it, an hour of torture
 	go test -race ./...
 	LEDGERLAKE_LONG=1 go test -count=1 ./pipeline
+	go run ./proof/tamper -verify bin/ledgerlake-verify
 	tools/fuzz.sh 5m
 	go run ./pipeline/sim/run -seeds 20000
 	go run ./pipeline/sim/run -variants
