@@ -82,6 +82,28 @@ func (e *expectations) head(h *expectedHead) {
 	e.heads[h.Tenant] = append(e.heads[h.Tenant], h)
 }
 
+// unmet returns the same expectations, of which nothing was compared yet. It may
+// be called on nil.
+func (e *expectations) unmet() *expectations {
+	u := &expectations{}
+	if e == nil {
+		return u
+	}
+	for _, a := range e.anchors {
+		c := *a
+		c.done = false
+		u.anchors = append(u.anchors, &c)
+	}
+	for _, all := range e.heads {
+		for _, h := range all {
+			c := *h
+			c.done = false
+			u.head(&c)
+		}
+	}
+	return u
+}
+
 // expect takes in what is expected, and brings it to the lines that there are.
 func (v *verifier) expect(ctx context.Context, s *survey, r *Report) error {
 	v.expected = map[lineKey]*expectations{}

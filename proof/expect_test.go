@@ -278,3 +278,32 @@ func newWitness(t *testing.T, name string) (*sign.Witness, func(text string) []b
 		return fmt.Appendf(nil, "— %s %s\n", name, base64.StdEncoding.EncodeToString(line))
 	}
 }
+
+// Heads are compared across chain resets and in data files as well.
+func TestExpectedHeadsOfACompactedLine(t *testing.T) {
+	before := newHistory()
+	keys := ring(t, keyA)
+	var all []proof.Expected
+	for _, s := range before.calls.Segments {
+		for i := range s.Rows {
+			if row := &s.Rows[i]; row.TenantID.S == "acme" && s.Meta.Ordinal != 4 {
+				all = append(all, proof.Expected{Source: "mine", Topic: "audit.calls", Tenant: "acme", Size: row.Seq.N + 1, Head: &row.RowHash})
+			}
+		}
+	}
+	for _, watermark := range []int64{0, 6} {
+		h := newHistory()
+		if watermark > 0 {
+			h.calls.Compact(prooftest.Compaction{Watermark: watermark, FileRows: 2})
+		}
+		for _, e := range all {
+			r := verifyWith(t, h.Objects(), proof.Options{Keys: keys, Expect: []proof.Expected{e}})
+			if r.ExitCode() != 4 || !slices.ContainsFunc(r.Lines[0].Logs, func(l proof.LogReport) bool { return l.Tenant == "acme" && l.Independent == e.Size }) {
+				t.Errorf("watermark %d, size %d: exit %d, %v, less %q", watermark, e.Size, r.ExitCode(), r.Faults, r.Less)
+			}
+			wrong := sum([]byte("x"))
+			e.Head = &wrong
+			sure(t, verifyWith(t, h.Objects(), proof.Options{Keys: keys, Expect: []proof.Expected{e}}), 1, proof.TierNone, fmt.Sprintf("seq %d", e.Size-1), "was changed")
+		}
+	}
+}

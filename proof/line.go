@@ -124,9 +124,7 @@ func newJoiner(v *verifier, l *surveyLine, from *SavedLine) *joiner {
 	j.rep = &LineReport{Line: Line{Partition: l.partition}, Totals: newTotals(), Anchored: -1, Logs: []LogReport{}}
 	j.rep.Topic, j.rep.TopicID = unescape(l.topic), unescape(l.topicID)
 	j.anchors.changed, j.anchors.unsigned = map[string]bool{}, map[string]bool{}
-	if j.expected = v.expected[l.lineKey]; j.expected == nil {
-		j.expected = &expectations{}
-	}
+	j.expected = v.expected[l.lineKey].unmet() // a line can be read more than once
 	j.rep.strays.max = v.maxFaults
 	if from != nil {
 		j.goOn(from)

@@ -115,3 +115,15 @@ func TestLinesThatWereNotAskedFor(t *testing.T) {
 	partition = 7
 	sure(t, verifyWith(t, objects, o), 3, proof.TierNone, "no segment of the topic and partition")
 }
+
+// A chain reset that is passed is counted all the same, and what follows it
+// goes on.
+func TestAChainResetIsPassed(t *testing.T) {
+	h := newHistory()
+	o := proof.Options{Keys: ring(t, keyA), Tenant: "acme", FromSeq: 8}
+	r := verifyWith(t, h.Objects(), o)
+	sure(t, r, 4, proof.TierT1, "chain reset: ")
+	if l := r.Lines[0]; l.Passed.Segments == 0 || l.Logs[0].Epoch != 1 || l.Logs[0].CheckedFrom == 0 || l.Voided != 1 {
+		t.Errorf("line %+v", l)
+	}
+}

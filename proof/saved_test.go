@@ -265,3 +265,41 @@ func TestSavedStatesThatAreRefused(t *testing.T) {
 		t.Errorf("of another archive: %v", err)
 	}
 }
+
+// A line that was compacted since is read from its beginning: what lies there is
+// other objects now.
+func TestALineThatWasCompactedSinceIsReadAgain(t *testing.T) {
+	h := newHistory()
+	o := proof.Options{Keys: ring(t, keyA)}
+	whole := verifyWith(t, h.Objects(), o)
+	o.Saved = save(t, h.Objects(), o)
+	h.calls.Compact(prooftest.Compaction{Watermark: 6})
+	r := verifyWith(t, h.Objects(), o)
+	if r.ExitCode() != whole.ExitCode() || r.Lines[0].Saved != nil || r.Lines[0].DataFiles == 0 {
+		t.Errorf("exit %d, want %d: %v; line %+v", r.ExitCode(), whole.ExitCode(), r.Faults, r.Lines[0])
+	}
+	bad := h.Objects()
+	for key := range bad {
+		if strings.HasPrefix(key, "data/") {
+			flip(bad[key], 999)
+			break
+		}
+	}
+	wantExit(t, verifyWith(t, bad, o), 1)
+	if s := r.Save(savedAt); s != nil {
+		t.Errorf("a compacted line is saved: %+v", s)
+	}
+}
+
+// A state goes on behind a chain reset, which stays something to look at.
+func TestAStateBehindAChainReset(t *testing.T) {
+	h := newHistory()
+	o := proof.Options{Keys: ring(t, keyA)}
+	whole := verifyWith(t, h.Objects(), o)
+	o.Saved = save(t, h.Objects(), o)
+	r := verifyWith(t, h.Objects(), o)
+	sure(t, r, 4, proof.TierT1, "chain reset: 2 logs begun anew", "gap: Kafka had lost 5 offsets")
+	if !reflect.DeepEqual(r.Totals, whole.Totals) || !reflect.DeepEqual(r.Lines[0].Logs, whole.Lines[0].Logs) {
+		t.Errorf("totals %+v\nwant %+v", r.Totals, whole.Totals)
+	}
+}
