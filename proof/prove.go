@@ -77,14 +77,17 @@ func (m *meter) List(ctx context.Context, prefix, after string) iter.Seq2[archiv
 // A Prover finds rows in an archive and proves where they stand. It reads as
 // little as it can, and checks that what it reads leads to the root that an
 // anchor states; so a proof that it makes holds for whoever knows the anchor's
-// key, whatever else is wrong with the archive. It is for one goroutine.
+// key, whatever else is wrong with the archive. What it has read of anchors it does
+// not read again, so it does not see those that are written later. It is for one
+// goroutine.
 type Prover struct {
 	src  *meter
 	root archive.Root
 	o    ProveOptions
 	keys *sign.Ring // of ProveOptions alone
 
-	certified []foundKeyNote // nil: not read yet
+	certified []foundKeyNote         // nil: not read yet
+	known     map[string]*provenLine // by the folder of their anchors
 }
 
 // ProveOptions say how a Prover works.
@@ -106,7 +109,7 @@ type ProveOptions struct {
 
 // NewProver opens an archive. The error is [ErrNoArchive], or one of the store.
 func NewProver(ctx context.Context, src archive.Source, o ProveOptions) (*Prover, error) {
-	p := &Prover{src: &meter{Source: src}, o: o, keys: &sign.Ring{}}
+	p := &Prover{src: &meter{Source: src}, o: o, keys: &sign.Ring{}, known: map[string]*provenLine{}}
 	if o.Keys != nil {
 		p.keys = o.Keys.Clone()
 	}

@@ -47,6 +47,12 @@ func (p *Prover) lines(ctx context.Context, w Want) ([]*provenLine, error) {
 		if !ok || !w.fitsFolder(name) {
 			continue
 		}
+		if l := p.known[folder]; l != nil {
+			if w.Topic == "" || w.Topic == l.line.Topic {
+				all = append(all, l)
+			}
+			continue
+		}
 		l := &provenLine{p: p, count: -1, anchors: map[int64]*linkedAnchor{}, logs: map[string]*provenLog{}, pieces: map[int64]*piece{}}
 		a, err := l.readAnchor(ctx, folder, 0)
 		if err != nil {
@@ -55,6 +61,7 @@ func (p *Prover) lines(ctx context.Context, w Want) ([]*provenLine, error) {
 		if l.line = a.Line(); archive.AnchorPrefix(l.line) != folder {
 			return nil, tampered("%s: the anchor is of another line", key)
 		}
+		p.known[folder] = l
 		if w.Topic == "" || w.Topic == l.line.Topic {
 			all = append(all, l)
 		}

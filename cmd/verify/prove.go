@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
@@ -178,9 +179,7 @@ func (s *seeker) prover(ctx context.Context, target string, c call) (p *proof.Pr
 	if err := s.load(c.environ); err != nil {
 		return nil, nil, err
 	}
-	o := proof.ProveOptions{Keys: &s.keys, WithAnchor: s.withAnchor, Newest: s.newest, Progress: func(text string) {
-		fmt.Fprintf(c.stderr, "verify: %s\n", text)
-	}}
+	o := proof.ProveOptions{Keys: &s.keys, WithAnchor: s.withAnchor, Newest: s.newest, Progress: nowAndThen(c.stderr)}
 	if s.tiles != "" {
 		if o.Tiles, err = proof.OpenTiles(tileFolder(s.tiles)); err != nil {
 			return nil, nil, err
@@ -199,6 +198,17 @@ func (s *seeker) prover(ctx context.Context, target string, c call) (p *proof.Pr
 		return nil, nil, err
 	}
 	return p, closeSource, nil
+}
+
+// nowAndThen returns what tells how far long work is, every few seconds.
+func nowAndThen(w io.Writer) func(text string) {
+	last := time.Now()
+	return func(text string) {
+		if now := time.Now(); now.Sub(last) > 5*time.Second {
+			last = now
+			fmt.Fprintf(w, "verify: %s\n", text)
+		}
+	}
 }
 
 // outcome returns the exit code of an error of those who look for rows: one that
