@@ -202,6 +202,12 @@ func TestCheckPyOnGoldenArchives(t *testing.T) {
 		if code != good || !strings.Contains(out, "acme: 9 rows, head f61faea108db444fc9b1029718ca471df599743c88e06a7cf185bf2a6324cffa, root 211e84989632914cc71a43af854f3a053ee79a0b962315d749a71f0bb3eca437") {
 			t.Fatalf("%s: exit %d, want %d\n%s", name, code, good, out)
 		}
+		for _, d := range parts.DuckDBs() {
+			_, err := d.Query("SET VARIABLE archive = '"+dir+"'", script(t))
+			if compacted := err != nil && strings.Contains(err.Error(), "was compacted"); compacted != (name == "compacted") || !compacted && err != nil {
+				t.Errorf("check.sql on %s: %v", name, err)
+			}
+		}
 		if flips := flipSome(t, dir, vkey); flips < 20 {
 			t.Errorf("%s: %d flips are few", name, flips)
 		}

@@ -6,8 +6,8 @@
 --
 -- or: duckdb -bail -c "SET VARIABLE archive = 'FOLDER'" -f check.sql. The first result has a line per log, the second
 -- one the faults that were found, the first hundred. Where there are faults the last statement is an error, so that the
--- command fails. Numbers such as 3.1 are sections of docs/format.md. Only segments are read: of a compacted archive this
--- checks what was not compacted yet, and says so.
+-- command fails. Numbers such as 3.1 are sections of docs/format.md. Only segments are read: on a compacted archive it
+-- ends at once, and says so.
 
 SET preserve_insertion_order = false;
 
@@ -28,6 +28,9 @@ CREATE OR REPLACE TEMP MACRO node(l, r) AS sha256('\x01'::BLOB || unhex(l) || un
 CREATE OR REPLACE TEMP MACRO genesis(scheme, id, tenant, topic, topic_id, part, epoch, head, size, reason) AS
     sha256('ledgerlake.genesis.v1' || lf() || t_text(scheme) || t_text(id) || t_text(tenant) || t_text(topic) || t_text(topic_id)
         || t_int(part) || t_int(epoch) || t_text(head) || t_int(size) || t_text(reason));
+
+SELECT CASE WHEN count(*) > 0 THEN error('the archive was compacted, and this script reads segments alone: use check.py') END AS compacted
+FROM glob(getvariable('archive') || '/catalog/**/*.note');
 
 -- The objects. line is topic/topicId/partition, as in keys: escaped.
 CREATE OR REPLACE TEMP TABLE root AS
