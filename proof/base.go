@@ -397,7 +397,9 @@ func (b *base) file(job *baseJob) {
 	for _, o := range d.offsets {
 		for n := o[0]; n < o[1]; n++ {
 			if n < 0 || !b.offsets.add(n) {
-				b.fileFault(d, FaultCoverage, fmt.Sprintf("offset %d is that of two rows", n)).Offset = &n
+				f := b.fileFault(d, FaultCoverage, fmt.Sprintf("offset %d is that of two rows", n))
+				f.RecordID, f.Offset = "", &n
+				b.fault(f)
 				b.torn = true
 				break
 			}
@@ -422,17 +424,14 @@ func (b *base) file(job *baseJob) {
 	}
 }
 
-func (b *base) fileFault(d *dataDigest, kind FaultKind, text string) *Fault {
+// fileFault returns a fault of a file, from its first row on.
+func (b *base) fileFault(d *dataDigest, kind FaultKind, text string) Fault {
 	seq := d.file.FirstSeq
 	f := Fault{Kind: kind, Key: d.file.Key, Ordinal: -1, Tenant: d.file.Tenant, Seq: &seq, Text: text}
 	if d.meta != nil && d.deep {
 		f.RecordID, f.Offset = d.first.recordID, d.first.offset
 	}
-	b.fault(f)
-	if n := len(b.faults.list); n > 0 {
-		return &b.faults.list[n-1]
-	}
-	return &f
+	return f
 }
 
 // lose notes that the rows of a file are not known.
@@ -462,7 +461,7 @@ func (b *base) log(job *baseJob) {
 		st = b.beginLog(d)
 	}
 	if text, kind := b.fits(st, d); text != "" {
-		b.fileFault(d, kind, text)
+		b.fault(b.fileFault(d, kind, text))
 		st.Proved, st.breaks = false, -1
 	}
 	if d.broken || len(d.faults) > 0 {
@@ -527,7 +526,7 @@ func (b *base) beginLog(d *dataDigest) *logState {
 		st.Epoch--
 	}
 	b.cutAt(st, m.FirstSeq, func(text string) {
-		b.fileFault(d, FaultMissing, text)
+		b.fault(b.fileFault(d, FaultMissing, text))
 		st.Proved, st.breaks = false, -1
 		st.Size, st.Head, st.tree = m.FirstSeq, m.HeadIn, chain.Tree{Size: m.FirstSeq, Frontier: slices.Clone(m.FrontierIn)}
 	})

@@ -72,31 +72,41 @@ func (v *verifier) controlLines(ctx context.Context, s *survey) ([]*surveyLine, 
 	return all, nil
 }
 
-// looksControl looks at which kinds the first segment that has some says that it
-// has.
+// looksControl looks at which kinds the first object that has some says that it
+// has: a segment or, where there is none, a data file.
 func (v *verifier) looksControl(ctx context.Context, l *surveyLine) (bool, error) {
 	for o, err := range v.src.List(ctx, l.prefix("log"), "") {
 		if err != nil {
 			return false, fmt.Errorf("list segments: %w", err)
 		}
-		tail, size, err := v.src.GetTail(ctx, o.Key, 64<<10)
-		if errors.Is(err, archive.ErrNotFound) || errors.Is(err, archive.ErrDamaged) {
-			continue // named where the line is read
+		if control, sure, err := v.kindsOf(ctx, o.Key); sure || err != nil {
+			return control, err
 		}
-		if err != nil {
-			return false, fmt.Errorf("read the end of %s: %w", o.Key, err)
-		}
-		low, high, ok, err := parquet.TailBounds(tail, size, "kind")
-		switch {
-		case err != nil:
-			continue
-		case ok && (isData(low) || isData(high)):
-			return false, nil
-		case ok && (audit.IsControlKind(low) || audit.IsControlKind(high)):
-			return true, nil
+	}
+	for _, o := range l.data {
+		if control, sure, err := v.kindsOf(ctx, o.Key); sure || err != nil {
+			return control, err
 		}
 	}
 	return l.catalogs > 0, nil
+}
+
+// kindsOf reads from the end of an object whether it has rows that control
+// something. sure is false where it does not tell.
+func (v *verifier) kindsOf(ctx context.Context, key string) (control, sure bool, err error) {
+	tail, size, err := v.src.GetTail(ctx, key, 64<<10)
+	if errors.Is(err, archive.ErrNotFound) || errors.Is(err, archive.ErrDamaged) {
+		return false, false, nil // named where the line is read
+	}
+	if err != nil {
+		return false, false, fmt.Errorf("read the end of %s: %w", key, err)
+	}
+	low, high, ok, err := parquet.TailBounds(tail, size, "kind")
+	if err != nil || !ok {
+		return false, false, nil
+	}
+	control = audit.IsControlKind(low) || audit.IsControlKind(high)
+	return control, control || isData(low) || isData(high), nil
 }
 
 // govern takes in control rows of a segment or data file.
