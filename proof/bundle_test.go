@@ -35,6 +35,9 @@ func TestEveryFlippedByteOfABundle(t *testing.T) {
 		accepted := 0
 		for i := range good {
 			for _, bit := range []byte{1, 0x20} {
+				if bit > 1 && i%8 > 0 {
+					continue
+				}
 				bad := slices.Clone(good)
 				bad[i] ^= bit
 				if accepts(t, p, bad, good) {
