@@ -247,7 +247,7 @@ type LogReport struct {
 	// were asked for neither by seq nor by time.
 	CheckedFrom int64  `json:"checkedFrom"`
 	Tier        string `json:"tier"`
-	Proved      bool   `json:"proved"` // every row from seq 0 on was checked and follows the one before
+	Proved      bool   `json:"proved"` // every row from seq 0, or a cut, on was checked and follows the one before
 }
 
 // A TenantReport sums up the logs of one tenant.
@@ -288,7 +288,8 @@ func (r *Report) Tenants() []TenantReport {
 //	3  nothing, or less than was asked for, could be verified: there is no
 //	   segment, no log of the tenant that was asked for, no key, a line without
 //	   an anchor by a good key, a keyed log
-//	4  proved, with something to look at: lost offsets, chain resets, strays
+//	4  proved, with something to look at: lost offsets, chain resets, strays,
+//	   erasures and cuts that are not receipted or anchored yet
 //	0  all that was asked for is proved
 //
 // That a verification cannot run (2) is an error of [Verify].
