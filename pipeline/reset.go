@@ -217,7 +217,7 @@ func (w *resetWalk) one(ctx context.Context, st *archive.State, window *window, 
 	if err != nil {
 		return err
 	}
-	if w.v != nil && o.Ordinal == w.v.Ordinal && o.SHA256 != w.v.SHA256 {
+	if known != nil && o.Ordinal == known.other || w.v != nil && o.Ordinal == w.v.Ordinal && o.SHA256 != w.v.SHA256 {
 		return fmt.Errorf("segment %d: %w", o.Ordinal, errReplaced)
 	}
 	if !known.vouchesFor(o) {

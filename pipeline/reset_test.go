@@ -497,6 +497,36 @@ func TestAResetOfWhatKafkaNoLongerHas(t *testing.T) {
 	})
 }
 
+// Signed anchors say where the good part ends, and go on behind the reset.
+func TestAResetBehindSignedAnchors(t *testing.T) {
+	signed := signedBy(t, newKey(t, "k"))
+	inWorld(t, 1, func(w *world) {
+		quiet := func(s *pipeline.Settings) { signed(s); s.AnchorEvery = -1 }
+		w.archivedWith(signed, calls("s", 0, 3))
+		r := w.tether().ingest(2, quiet)
+		for i := range 2 {
+			w.produce(0, calls("s", 3+i, 1)...)
+			w.waitSegments(2 + i)
+		}
+		r.wantCleanStop()
+		w.damage(1)
+		got := w.reset(signed)
+		if got.Unsigned || got.Ordinal != 3 || got.Offset != 3 || got.Voided[0].Ordinal != 1 {
+			t.Errorf("%+v", got.ResetPlan)
+		}
+		next := w.ingest(signed)
+		next.waitOffset(5)
+		next.wantCleanStop()
+		var s pipeline.Settings
+		signed(&s)
+		report, err := proof.Verify(context.Background(), w.memory, proof.Options{Keys: s.Keys})
+		if err != nil || report.ExitCode() != 4 || report.Tier != proof.TierT1 {
+			t.Errorf("verify: %v, exit %d, tier %v: %v %q", err, report.ExitCode(), report.Tier, report.Faults, report.Less)
+		}
+		wantKinds(t, w.goodFates().kinds(), slices.Repeat([]string{"call"}, 5)...)
+	})
+}
+
 // A keyed log is begun anew under its key. A wrong key makes good rows look bad:
 // it resets nothing.
 func TestAResetOfAKeyedLog(t *testing.T) {

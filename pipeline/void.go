@@ -19,6 +19,7 @@ var errResetBelow = errors.New("a chain reset has declared void what this proces
 type vouched struct {
 	sums   map[int64]chain.Hash
 	voided []archive.Voided // by the oldest of those segments; nil: it is no reset
+	other  int64            // the ordinal at which the bucket has another segment than they lead to, -1
 }
 
 // vouchesFor reports whether a segment is one of them.
@@ -37,7 +38,7 @@ func (c *consumer) vouchedFor(ctx context.Context, l archive.Line, v *voucher, f
 	if v == nil || v.Ordinal < from {
 		return nil, nil
 	}
-	k, sum := &vouched{sums: map[int64]chain.Hash{}}, v.SHA256
+	k, sum := &vouched{sums: map[int64]chain.Hash{}, other: -1}, v.SHA256
 	for n := v.Ordinal; n >= from; n-- {
 		body, err := c.Archive.Get(ctx, archive.SegmentKey(l, n))
 		switch {
@@ -46,6 +47,7 @@ func (c *consumer) vouchedFor(ctx context.Context, l archive.Line, v *voucher, f
 		case err != nil:
 			return nil, fmt.Errorf("segment %d: %w", n, err)
 		case sha256.Sum256(body) != sum:
+			k.other = n
 			return k, nil
 		}
 		k.sums[n] = sum

@@ -240,6 +240,11 @@ func (g *gate) passes(st *step) bool {
 // so is it that neither says anything.
 func (g *gate) vouched(st *step, next *object) bool {
 	o, stated := st.o, next.previous()
+	if next != nil {
+		if _, void := g.voided[next.ordinal]; void {
+			stated = nil // it may say anything
+		}
+	}
 	byNext, byAnchor := stated != nil && *stated == o.sum, st.entry != nil && st.entry.SHA256 == o.sum
 	switch {
 	case stated != nil && st.entry != nil && byNext && !byAnchor:
