@@ -60,6 +60,7 @@ func TestABackupThatWasRestored(t *testing.T) {
 	life := func(from, to int, more ...string) {
 		t.Helper()
 		a := s.start(append(args, more...)...)
+		s.until("ready", a.holds(1)) // a group that is not there has no offsets
 		s.produce("audit.calls", 0, to-from)
 		s.until("the commit", func() bool { return s.committed("audit.calls", 0) == int64(to) })
 		if err := a.stop(); err != nil {
