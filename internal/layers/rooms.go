@@ -113,7 +113,7 @@ var Rooms = []Room{
 		// The engine in a simulated world, and the command that builds and runs it.
 		Folder: "pipeline/sim", TestOnly: true,
 		TestImports: []string{"audit", "chain", "archive", "archive/archivetest", "proof", "pipeline"},
-		TestDrivers: slices.Concat(kafka, []string{kfake, parquetGo}),
+		TestDrivers: slices.Concat(kafka, []string{kfake, parquetGo, "golang.org/x/mod/sumdb/note"}),
 	},
 	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
@@ -171,7 +171,7 @@ var Rooms = []Room{
 		// Tests of the whole product, embedded and against real components.
 		Folder: "it", TestOnly: true,
 		Imports: slices.Concat(product, []string{"archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload"}),
-		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, parquetGo}),
+		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, "github.com/transparency-dev/merkle", parquetGo, "golang.org/x/mod/sumdb/note", sync}),
 	},
 }
 

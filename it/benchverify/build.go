@@ -34,15 +34,16 @@ type plan struct {
 }
 
 // build makes an archive in folder, as ingest would have made it from records of
-// package workload in that order, and returns the verifier key of its anchors.
-func build(folder string, p plan) (vkey string, err error) {
+// package workload in that order, and returns the verifier key of its anchors,
+// and the record id of a row in its middle.
+func build(folder string, p plan) (vkey, record string, err error) {
 	skey, vkey, err := sign.Generate(rand.Reader, "bench.example/anchors")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	signer, err := sign.NewSigner(skey)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	root := archive.Root{
 		Format: archive.Format, ArchiveID: "01KBCDEFGHJKMNPQRSTVWXYZ01",
@@ -50,22 +51,25 @@ func build(folder string, p plan) (vkey string, err error) {
 	}
 	body, err := json.Marshal(root)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if err := put(folder, archive.RootKey, body); err != nil {
-		return "", err
+		return "", "", err
 	}
 	var g errgroup.Group
-	for i := range p.lines {
+	writers := make([]*writer, p.lines)
+	for i := range writers {
 		l := archive.Line{Topic: "audit.calls", TopicID: "kTq2VqYJQ0mFvY8v2b3m0A", Partition: int32(i)}
 		w := &writer{
 			plan: p, folder: folder, vkey: vkey, signer: signer, rootSum: sha256.Sum256(body),
 			state: archive.NewState(root.ArchiveID, l), records: workload.New(uint64(i)+1, p.tenants),
 			encoder: parquet.NewEncoder(), hasher: chain.NewHasher(nil), changed: map[string]bool{},
 		}
+		writers[i] = w
 		g.Go(func() error { return w.line(p.rows / int64(p.lines)) })
 	}
-	return vkey, g.Wait()
+	err = g.Wait()
+	return vkey, writers[0].middle, err
 }
 
 func put(folder, key string, body []byte) error {
@@ -89,6 +93,7 @@ type writer struct {
 	encoder *parquet.Encoder
 	hasher  *chain.Hasher
 
+	middle   string // the record id of the newest call in the first half of the rows
 	offset   int64
 	now      int64 // microseconds
 	anchor   archive.Anchor
@@ -173,6 +178,9 @@ func (w *writer) decode(row *chain.Row) error {
 	w.offset++
 	if reject := w.decoder.Decode(&row.Record, m); reject != nil {
 		return fmt.Errorf("offset %d: %s", m.Offset, reject.Detail)
+	}
+	if w.offset <= w.rows/int64(w.lines)/2 && row.Kind.S == audit.KindCall {
+		w.middle = row.RecordID.S
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (b *bench) one(ctx context.Context, p plan, keep string) error {
 		defer os.RemoveAll(folder)
 	}
 	began := time.Now()
-	vkey, err := build(folder, p)
+	vkey, record, err := build(folder, p)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (b *bench) one(ctx context.Context, p plan, keep string) error {
 		return err
 	}
 	defer os.RemoveAll(filepath.Dir(profile))
-	verify, err := spend(ctx, nil, filepath.Join(b.bin, "ledgerlake-verify"), "--key", vkey, "--cpuprofile", profile, folder)
+	verify, err := spend(ctx, nil, filepath.Join(b.bin, "ledgerlake-verify"), "--key", vkey, "--memory", "64MiB", "--cpuprofile", profile, folder)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,10 @@ func (b *bench) one(ctx context.Context, p plan, keep string) error {
 		return err
 	}
 	fmt.Fprintf(b.out, "verify does %.1f times as many rows per CPU second\n", duck.cpu.Seconds()/verify.cpu.Seconds())
-	return b.top(ctx, profile)
+	if err := b.top(ctx, profile); err != nil {
+		return err
+	}
+	return b.row(ctx, folder, vkey, record)
 }
 
 // measure sums up the files of a folder.
@@ -143,6 +146,7 @@ type spent struct {
 	cpu  time.Duration
 	peak int64 // bytes
 	out  []byte
+	errs []byte
 }
 
 // spend runs a program to its end, which must be a good one.
@@ -157,7 +161,7 @@ func spend(ctx context.Context, stdin io.Reader, name string, args ...string) (*
 	if !ok {
 		return nil, errors.New("this system does not say what a process took")
 	}
-	return &spent{cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), usage.Maxrss << 10, out.Bytes()}, nil
+	return &spent{cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), usage.Maxrss << 10, out.Bytes(), errs.Bytes()}, nil
 }
 
 func tail(s string) string { return s[max(0, len(s)-2000):] }
