@@ -97,7 +97,6 @@ type writer struct {
 	offset   int64
 	now      int64 // microseconds
 	anchor   archive.Anchor
-	text     string // of the newest anchor
 	changed  map[string]bool
 	segments int // since the newest anchor
 }
