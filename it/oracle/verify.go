@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 
 	"github.com/ledgerlake/ledgerlake/it/parts"
 )
@@ -52,9 +53,13 @@ func (v Verdict) Report() (r Report, err error) {
 }
 
 // Verify runs ledgerlake-verify on a bucket URL or a folder, in
-// [parts.Environ] of env.
+// [parts.Environ] of env. Without a --key among args it asks for consistency
+// alone.
 func Verify(target string, env []string, args ...string) (Verdict, error) {
-	cmd := exec.Command(parts.Binary("ledgerlake-verify"), append(args, "--allow-unsigned", target)...)
+	if !slices.Contains(args, "--key") {
+		args = append(args, "--allow-unsigned")
+	}
+	cmd := exec.Command(parts.Binary("ledgerlake-verify"), append(args, target)...)
 	cmd.Env = parts.Environ(env)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

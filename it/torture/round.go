@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/it/oracle"
 	"github.com/ledgerlake/ledgerlake/it/parts"
 )
@@ -39,6 +41,8 @@ type round struct {
 	witness *witness
 	ledger  *ledger
 	doing   string // for people
+	stopped bool   // all processes have stopped cleanly
+	vkey    string // of the key that signs anchors
 	// brokerShares: the group is of protocol consumer (KIP-848), in which the
 	// broker shares the partitions, and not of protocol classic, in which the
 	// members do.
@@ -61,7 +65,7 @@ func (r *round) run(ctx context.Context, acts []act, over func() bool, results *
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
 	}
-	r.doing = r.name + " " + last.name
+	r.doing, r.stopped = r.name+" "+last.name, true
 	if err := r.perform(ctx, last, results); err != nil {
 		return fmt.Errorf("%s: %w", last.name, err)
 	}
@@ -94,7 +98,12 @@ func (r *round) begin(ctx context.Context) error {
 	}
 	r.load = &load{brokers: r.kafka.Addr, topic: r.name, rate: r.rate, ledger: r.ledger}
 	r.load.begin(ctx, r.rng)
+	key := filepath.Join(dir, "anchors.key")
+	if r.vkey, err = makeKey(key); err != nil {
+		return err
+	}
 	r.fleet = &fleet{dir: dir, seen: map[string]int{}, args: []string{
+		"--anchor-key", key, "--anchor-every", "2s",
 		"--brokers", r.kafka.Addr, "--bucket", r.url(r.front.URL), "--control-topic", "none", "--http.listen", "none",
 		"--batch.empty-age", "1s", "--progress", "0s",
 	}}
@@ -272,7 +281,11 @@ func (r *round) look(ctx context.Context, one *result) error {
 	var v oracle.Verdict
 	go func() {
 		var err error
-		v, err = oracle.Verify(r.url(r.store.URL()), parts.Credentials())
+		args := []string{"--key", r.vkey}
+		if !r.stopped {
+			args = append(args, "--allow-unsigned") // a partition may not have its first anchor yet
+		}
+		v, err = oracle.Verify(r.url(r.store.URL()), parts.Credentials(), args...)
 		verdict <- err
 	}()
 	err := r.hold(ctx, &one.counts)
@@ -283,6 +296,15 @@ func (r *round) look(ctx context.Context, one *result) error {
 		r.ledger.fault("verify: exit %d: %s%s", v.Code, v.Stdout, v.Stderr)
 	}
 	return nil
+}
+
+// makeKey makes a key that signs anchors, and returns its public half.
+func makeKey(path string) (vkey string, err error) {
+	skey, vkey, err := sign.Generate(cryptorand.Reader, "torture.example/anchors")
+	if err != nil {
+		return "", err
+	}
+	return vkey, os.WriteFile(path, []byte(skey+"\n"), 0o600)
 }
 
 // hold holds what is new in the archive against Kafka.
