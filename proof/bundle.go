@@ -345,7 +345,7 @@ func readHeader(d *document) *Header {
 			}
 		}}
 	}
-	d.Object(fields...)
+	d.Closed(fields...)
 	return h
 }
 
@@ -360,14 +360,13 @@ func readBundleUser(d *document) *BundleUser {
 	return u
 }
 
-// readBundleSlots reads the slots. One that is passed over, as its name is
-// unknown, is missing from payload_commit.
+// readBundleSlots reads the slots. Another name would look as if it were proved.
 func readBundleSlots(d *document, slots *BundleSlots) {
 	fields := make([]field, audit.NumSlots)
 	for s := range audit.NumSlots {
 		fields[s] = field{Name: s.String(), Optional: true, Read: func(d *document) { slots[s] = readBundleSlot(d) }}
 	}
-	d.Object(fields...)
+	d.Closed(fields...)
 }
 
 func readBundleSlot(d *document) *BundleSlot {

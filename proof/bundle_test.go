@@ -343,6 +343,8 @@ func TestMalformedBundles(t *testing.T) {
 		"a number with point": strings.Replace(good, `"seq": `, `"seq": 1.0, "x": `, 1),
 		"upper case":          strings.Replace(good, `"root": "`, `"root": "ABCDEF`, 1),
 		"a column is missing": strings.Replace(good, `"kind"`, `"kinds"`, 1),
+		"an invented slot":    strings.Replace(good, `"decision"`, `"confession": {"commit": "`+strings.Repeat("0", 64)+`"}, "decision"`, 1),
+		"an invented column":  strings.Replace(good, `"kind"`, `"confession": "yes", "kind"`, 1),
 		"salt and commit":     strings.Replace(good, `"salt"`, `"commit": "`+strings.Repeat("0", 64)+`", "salt"`, 2),
 	} {
 		if _, err := lake.DecodeBundle([]byte(bad)); err == nil {

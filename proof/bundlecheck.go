@@ -124,7 +124,7 @@ func (b *BundleRow) checkHard(c *Checked) error {
 		return fmt.Errorf("row %d: header is null, and other members are not", b.Seq)
 	}
 	c.look = true
-	c.not("row %d: what it said; of a row that was erased with its header its place and row_hash alone are proved", b.Seq)
+	c.not("row %d: what it said: it was erased with its header, or all of it is withheld, and its place and row_hash alone are proved", b.Seq)
 	return nil
 }
 
@@ -165,7 +165,7 @@ func (b *BundleRow) checkSlots(c *Checked) error {
 		if b.Slots != (BundleSlots{}) {
 			return fmt.Errorf("starSalt is null, and there are slots")
 		}
-		c.not("row %d: its slots, which were erased", b.Seq)
+		c.not("row %d: its slots, which were erased, or are withheld", b.Seq)
 		return nil
 	}
 	var commits [audit.NumSlots]chain.NullHash

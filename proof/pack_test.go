@@ -246,6 +246,16 @@ func TestForgedPacks(t *testing.T) {
 		"a later seq": {func(f map[string][]byte) {
 			f["ranges/0000.json"] = bytes.Replace(f["ranges/0000.json"], []byte(`"first": 0`), []byte(`"first": 1`), 1)
 		}, 1},
+		"a row in two ranges": {func(f map[string][]byte) {
+			f["ranges/0001.json"] = f["ranges/0000.json"]
+			again := bytes.Replace(lines(f)[0], []byte("ranges/0000.json"), []byte("ranges/0001.json"), 1)
+			f["rows.jsonl"] = append(f["rows.jsonl"], again...)
+		}, 1},
+		"an invented slot": {func(f map[string][]byte) {
+			f["rows.jsonl"] = bytes.Replace(f["rows.jsonl"], []byte(`"slots":{`), []byte(`"slots":{"confession":{"commit":"`+strings.Repeat("0", 64)+`"},`), 1)
+		}, 1},
+		"a name in other letters": {func(f map[string][]byte) { f["ROWS.JSONL"] = nil }, 1},
+		"a name with a backslash": {func(f map[string][]byte) { f[`..\evil`] = nil }, 1},
 		"a member twice": {func(f map[string][]byte) {
 			f["ranges/0000.json"] = bytes.Replace(f["ranges/0000.json"], []byte(`"first"`), []byte(`"first": 9, "first"`), 1)
 		}, 1},
@@ -272,9 +282,42 @@ func TestForgedPacks(t *testing.T) {
 	if r := checkFiles(p, files, false); r.Exit != 1 {
 		t.Errorf("a file less: %+v", r)
 	}
+	zipped := packOf(t, p, o, lake.PackWant{Want: lake.Want{Tenant: "acme"}}, lake.Disclosure{})
+	for name, body := range map[string][]byte{
+		"bytes behind": append(slices.Clone(zipped), 0), "bytes before": append([]byte{'x'}, zipped...),
+		"a zip before": append(slices.Clone(zipped), zipped...), "outside": zipOf(t, p, "../evil"),
+	} {
+		if r := lake.CheckPack(body, lake.CheckOptions{Keys: p.ring()}); r.Exit != 1 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if r := lake.CheckPack(zipped, lake.CheckOptions{Keys: p.ring()}); r.Exit != 0 {
+		t.Errorf("as it was made: %+v", r)
+	}
 	if r := lake.CheckPack([]byte("PK\x03\x04 and no more"), lake.CheckOptions{}); r.Exit != 1 {
 		t.Errorf("no zip: %+v", r)
 	}
+}
+
+// zipOf returns a zip whose manifest lists one file, of that name.
+func zipOf(t *testing.T, p *provable, name string) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	z := zip.NewWriter(&buf)
+	manifest := fmt.Sprintf(`{"format":%q,"archiveId":%q,"files":[{"name":%q,"bytes":0,"sha256":"%x"}]}`, lake.PackFormat, p.ID, name, sha256.Sum256(nil))
+	for file, body := range map[string]string{name: "", "manifest.json": manifest} {
+		w, err := z.Create(file)
+		if err == nil {
+			_, err = w.Write([]byte(body))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
 }
 
 // invented changes a row, and makes its hash anew.

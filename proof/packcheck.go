@@ -4,6 +4,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -28,6 +30,9 @@ func CheckPack(body []byte, o CheckOptions) *Checked {
 }
 
 func unzip(body []byte) (map[string][]byte, error) {
+	if !isOneZip(body) {
+		return nil, errors.New("it is not one zip and nothing else: bytes stand before, behind or in a comment, and another program may see other files")
+	}
 	z, err := zip.NewReader(bytes.NewReader(body), int64(len(body)))
 	if err != nil {
 		return nil, err
@@ -55,6 +60,30 @@ func unzip(body []byte) (map[string][]byte, error) {
 		files[f.Name] = content
 	}
 	return files, nil
+}
+
+// isOneZip reports whether a file is a zip from its first byte to its last: a
+// file comes first, and the directory ends where its end says.
+func isOneZip(body []byte) bool {
+	const end = 22 // bytes of the end of a directory without a comment
+	if !IsZip(body) || len(body) < end {
+		return false
+	}
+	tail := body[len(body)-end:]
+	size, at := binary.LittleEndian.Uint32(tail[12:]), binary.LittleEndian.Uint32(tail[16:])
+	return bytes.HasPrefix(tail, []byte("PK\x05\x06")) && binary.LittleEndian.Uint16(tail[20:]) == 0 && int64(at)+int64(size)+end == int64(len(body))
+}
+
+// checkPackNames refuses names that unpack outside a folder, or over each other.
+func checkPackNames(files map[string][]byte) error {
+	folded := map[string]bool{}
+	for name := range files {
+		if !fs.ValidPath(name) || strings.ContainsAny(name, `\:`) || folded[strings.ToLower(name)] {
+			return fmt.Errorf("%q is not the name of a file in a pack, or another name is the same in other letters", name)
+		}
+		folded[strings.ToLower(name)] = true
+	}
+	return nil
 }
 
 // CheckPackFolder checks a pack that was unpacked.
@@ -87,16 +116,17 @@ type packChecker struct {
 	c      *Checked
 	id     string
 	ranges map[string]*Range
-	seen   map[string]map[int64]bool // rows, by range
-	whole  int64                     // rows whose hash recomputes
-	told   int64                     // things that are not proved of rows
+	seen   map[string]map[int64]bool    // rows, by range
+	shown  map[BundleLog]map[int64]bool // rows, by log
+	whole  int64                        // rows whose hash recomputes
+	told   int64                        // things that are not proved of rows
 }
 
 // maxTold bounds what is said of single rows that is not proved.
 const maxTold = 20
 
 func checkFiles(files map[string][]byte, o CheckOptions) *Checked {
-	k := &packChecker{files: files, o: o, c: newChecked(""), ranges: map[string]*Range{}, seen: map[string]map[int64]bool{}}
+	k := &packChecker{files: files, o: o, c: newChecked(""), ranges: map[string]*Range{}, seen: map[string]map[int64]bool{}, shown: map[BundleLog]map[int64]bool{}}
 	if err := k.check(); err != nil {
 		return Failed(k.id, err)
 	}
@@ -104,6 +134,9 @@ func checkFiles(files map[string][]byte, o CheckOptions) *Checked {
 }
 
 func (k *packChecker) check() error {
+	if err := checkPackNames(k.files); err != nil {
+		return err
+	}
 	if err := k.manifest(); err != nil {
 		return fmt.Errorf("%s: %w", packManifest, err)
 	}
@@ -276,10 +309,13 @@ func (k *packChecker) row(line []byte) error {
 		return fmt.Errorf("its scheme is not that of its range")
 	case row.Seq < r.First || row.Seq-r.First >= int64(len(r.Hashes)):
 		return fmt.Errorf("seq %d is not in its range", row.Seq)
-	case k.seen[row.Range][row.Seq]:
+	case k.shown[r.Log][row.Seq]:
 		return fmt.Errorf("seq %d is there twice", row.Seq)
 	}
-	k.seen[row.Range][row.Seq] = true
+	if k.shown[r.Log] == nil {
+		k.shown[r.Log] = map[int64]bool{}
+	}
+	k.shown[r.Log][row.Seq], k.seen[row.Range][row.Seq] = true, true
 	return k.inRange(r, &row.BundleRow)
 }
 

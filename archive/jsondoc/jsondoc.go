@@ -71,8 +71,15 @@ func (d *Document) within(name string, read func(*Document)) {
 	}
 }
 
-// Object reads an object.
-func (d *Document) Object(fields ...Field) {
+// Object reads an object, and past the members that are in none of fields.
+func (d *Document) Object(fields ...Field) { d.object(fields, (*Document).Skip) }
+
+// Closed reads an object that must have no other members than fields.
+func (d *Document) Closed(fields ...Field) {
+	d.object(fields, func(d *Document) { d.Fail("no such member belongs there") })
+}
+
+func (d *Document) object(fields []Field, other func(*Document)) {
 	seen := make([]string, 0, len(fields))
 	var many map[string]bool // the same, once a search would cost more
 	d.list('{', '}', func() {
@@ -93,7 +100,7 @@ func (d *Document) Object(fields ...Field) {
 		if seen = append(seen, name); many != nil {
 			many[name] = true
 		}
-		d.within(name, reader(fields, name))
+		d.within(name, reader(fields, name, other))
 	})
 	for i := range fields {
 		if d.err == nil && !fields[i].Optional && !twice(seen, many, fields[i].Name) {
@@ -114,13 +121,13 @@ func twice(seen []string, many map[string]bool, name string) bool {
 	return false
 }
 
-func reader(fields []Field, name string) func(*Document) {
+func reader(fields []Field, name string, other func(*Document)) func(*Document) {
 	for i := range fields {
 		if fields[i].Name == name {
 			return fields[i].Read
 		}
 	}
-	return (*Document).Skip
+	return other
 }
 
 // Array reads an array, with read for each of its items.

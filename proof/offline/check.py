@@ -46,6 +46,10 @@ def pack_files(path):
     if path.is_dir():
         return {p.relative_to(path).as_posix(): p.read_bytes() for p in path.rglob("*") if p.is_file()}
     try:
+        raw = path.read_bytes()
+        size, at = (int.from_bytes(raw[-k:][:4], "little") for k in (10, 6))
+        want(raw[:4] == b"PK\3\4" and raw[-22:-18] == b"PK\5\6" and raw[-2:] == b"\0\0" and at + size + 22 == len(raw),
+             "it is not one zip and nothing else: another program may see other files in it")
         with zipfile.ZipFile(path) as pack:
             names = pack.namelist()
             want(len(set(names)) == len(names), "a file stands twice in the zip")

@@ -18,7 +18,8 @@ INTEGERS = set("""partition seq kafka_offset kafka_timestamp archived_at audit_r
 subagent_depth input_tokens output_tokens latency_us http_status""".split())
 REQUIRED = ("tenant_id", "topic", "partition", "seq", "archived_at", "kind")
 
-HEADERS = struct(**{name: null(integer if name in INTEGERS else text) for name in HEADER})
+COLUMNS = struct(**{name: null(integer if name in INTEGERS else text) for name in HEADER})
+HEADERS = lambda v: want(isinstance(v, dict) and v.keys() <= set(HEADER), "an object of header columns was expected") or COLUMNS(v)
 ROW = struct(seq=count, scheme=scheme, header=null(HEADERS), prevHash=null(digest), userCommit=null(digest), payloadCommit=null(digest),
              rowHash=digest, user=null(struct(id=text, salt=digest)), starSalt=null(digest), slots=lambda v: slots(v))
 LOG = struct(tenant=text, topic=text, topicId=text, partition=count)
@@ -51,6 +52,10 @@ class Proof:
         """files: {name: bytes}. They are those of the manifest, rows.jsonl has rows of ranges, and ranges are proved."""
         want("manifest.json" in files, "there is no manifest.json")
         manifest = read(load(files["manifest.json"]), **MANIFEST)
+        for name in files:
+            plain = all(part not in ("", ".", "..") for part in name.split("/"))
+            want(plain and not set(name) & set("\\:"), f"{name!r} is not the name of a file in a pack")
+        want(len({name.lower() for name in files}) == len(files), "two names are the same but for the size of letters")
         stated = {f.name: (f.bytes, f.sha256) for f in manifest.files}
         want(len(stated) == len(manifest.files), "the manifest names a file twice")
         found = {name: (len(raw), sha(raw)) for name, raw in files.items() if name != "manifest.json"}
@@ -87,7 +92,8 @@ class Proof:
         r = ranges[name]
         at = row.seq - r.first
         want(0 <= at < len(r.hashes) and r.hashes[at] == row.rowHash and r.scheme == row.scheme, "it is not a row of its range")
-        want(row.header is None or at == 0 or row.prevHash == r.hashes[at - 1], "it does not follow the row before it in its range")
+        reset = row.header is not None and row.header.kind == "chain-reset"  # whose prevHash is a genesis
+        want(row.header is None or at == 0 or reset or row.prevHash == r.hashes[at - 1], "it does not follow the row before it in its range")
         named = log_text(r.archiveId, r.log.tenant, r.log.topic, r.log.topicId, r.log.partition)
         want((named, row.seq) not in seen, f"row {row.seq} is there twice")
         seen.add((named, row.seq))
@@ -99,7 +105,7 @@ class Proof:
         if row.header is None:
             rest = (row.prevHash, row.payloadCommit, row.userCommit, row.user, row.starSalt)
             want(rest == (None,) * 5 and not row.slots, f"row {row.seq}: header is null, and other members are not")
-            self.looks.append(f"row {row.seq}: erased with its header: its place and row_hash alone are proved")
+            self.looks.append(f"row {row.seq}: erased with its header, or withheld: its place and row_hash alone are proved")
             return
         header = vars(row.header)
         want(row.prevHash and row.payloadCommit and all(header[n] is not None for n in REQUIRED), f"row {row.seq}: what must be there is null")
@@ -122,7 +128,7 @@ class Proof:
             self.notes.append(f"row {row.seq}: user_id is withheld or erased")
         if row.starSalt is None:
             want(not row.slots, f"row {row.seq}: starSalt is null, and there are slots")
-            self.notes.append(f"row {row.seq}: its slots were erased")
+            self.notes.append(f"row {row.seq}: its slots were erased, or are withheld")
             return
         commits = {name: s.commit or slot_commit(s.salt, name, s.content) for name, s in row.slots.items()}
         want(payload_commit(row.starSalt, commits) == row.payloadCommit, f"row {row.seq}: payloadCommit is not the commitment to the slots")
