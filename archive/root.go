@@ -66,6 +66,9 @@ func CreateRoot(ctx context.Context, b Bucket, id string, now time.Time) (Root, 
 	if !errors.Is(err, ErrNotFound) {
 		return root, err
 	}
+	if root, err := refuseOrphans(ctx, b); err != nil || root != (Root{}) {
+		return root, err
+	}
 	root = Root{Format: Format, ArchiveID: id, CreatedAt: now.UTC().Format(TimeLayout), GraceSeconds: GraceSeconds}
 	body, err := json.Marshal(root)
 	if err != nil {
@@ -77,4 +80,26 @@ func CreateRoot(ctx context.Context, b Bucket, id string, now time.Time) (Root, 
 		return Root{}, fmt.Errorf("create %s: %w", RootKey, err)
 	}
 	return OpenRoot(ctx, b)
+}
+
+// ErrNoRoot: there are objects of an archive, and ledgerlake.json is gone.
+var ErrNoRoot = errors.New(RootKey + " is missing, and the bucket holds objects of an archive: restore it; a new one would make another archive of them")
+
+// refuseOrphans returns an error that matches [ErrNoRoot] where a bucket without
+// a root has what belongs to one. Where somebody has created the root meanwhile,
+// it returns that.
+func refuseOrphans(ctx context.Context, b Bucket) (Root, error) {
+	for _, prefix := range []string{LogPrefix, "anchor/", "catalog/", "data/"} {
+		for o, err := range b.List(ctx, prefix, "") {
+			if err != nil {
+				return Root{}, fmt.Errorf("list %s: %w", prefix, err)
+			}
+			root, err := OpenRoot(ctx, b)
+			if errors.Is(err, ErrNotFound) {
+				return Root{}, fmt.Errorf("%w (%s)", ErrNoRoot, o.Key)
+			}
+			return root, err
+		}
+	}
+	return Root{}, nil
 }

@@ -48,3 +48,20 @@ func TestOpenRootRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A bucket whose root was lost gets no other one: it would make another archive
+// of what is there, and be in the way of the one that is restored.
+func TestALostRootIsNotMadeAnew(t *testing.T) {
+	for _, key := range []string{"log/t/id/00000/00000000000000000000.parquet", "anchor/t/id/00000/00000000000000000000.note", "data/a/day=2026-01-01/x.parquet"} {
+		m := archive.NewMemory()
+		if _, err := m.Create(t.Context(), key, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := archive.CreateRoot(t.Context(), m, "01KBCDEFGHJKMNPQRSTVWXYZ01", time.Unix(0, 0)); !errors.Is(err, archive.ErrNoRoot) {
+			t.Errorf("beside %s: %v", key, err)
+		}
+		if _, err := m.Get(t.Context(), archive.RootKey); !errors.Is(err, archive.ErrNotFound) {
+			t.Errorf("beside %s: a root was made: %v", key, err)
+		}
+	}
+}

@@ -66,10 +66,9 @@ func (v *verifier) proved(r *Report) []string {
 		}
 	}
 	all.addIf(signed > 0, "%s up to the newest anchor that a known key signed, with all anchors before it: signed by %s", Count(signed, "line"), some(keyNames(by)))
-	var passed, before int64
+	passed, before := r.RowsPassed(), int64(0)
 	var began time.Time // of the oldest verification that one of these rows was read by
 	for _, l := range r.Lines {
-		passed += l.Passed.Rows
 		if l.Saved != nil {
 			before += l.Saved.Rows
 			if began.IsZero() || l.Saved.Began.Before(began) {

@@ -482,8 +482,26 @@ func (r *Report) less(s *survey) []string {
 	for _, l := range r.Lines {
 		all = append(all, l.less...)
 	}
+	all.addIf((r.FromSeq > 0 || r.Since != nil) && r.checkedRows() == 0 && !r.nothing(), "no row stands behind where the rows that were asked for begin: nothing of them could be verified")
 	all.addIf(keyed > 0, "%s: without the key row_hash is not checked", Count(keyed, "keyed log"))
 	return all.list()
+}
+
+// checkedRows returns how many rows were read and checked, not hashed alone.
+func (r *Report) checkedRows() (n int64) {
+	for _, k := range r.Totals.Kinds {
+		n += k
+	}
+	return n
+}
+
+// RowsPassed returns how many rows were hashed, and not read, for they lie before
+// what was asked for.
+func (r *Report) RowsPassed() (n int64) {
+	for _, l := range r.Lines {
+		n += l.Passed.Rows
+	}
+	return n
 }
 
 // nothing reports whether there is nothing that rows could stand in.

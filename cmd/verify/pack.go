@@ -20,8 +20,8 @@ person, and a checker in Python.
 It shows rows of one tenant, and only those that an anchor covers. To find a turn or a session it looks at the end of every object of the
 log; --from and --to make that less. docs/proofs.md describes the files.
 
-Exit codes: 0 written · 1 what is stored does not fit together · 2 cannot run · 3 no such rows, or written, and no given key
-vouches for all of it
+Exit codes: 0 written · 1 what is stored does not fit together · 2 cannot run · 3 no such rows, or written, and not all of it
+is vouched for by a key that was given. Without --key nothing is said of signatures.
 
 Flags:
   --turn ID, --session ID

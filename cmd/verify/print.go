@@ -201,6 +201,9 @@ func verdict(r *proof.Report) string {
 	if r.Tenant != "" {
 		rows = "the rows of tenant " + proof.Printable(r.Tenant)
 	}
+	if n := r.RowsPassed(); n > 0 {
+		rows += fmt.Sprintf(", but for %s before what was asked for,", proof.Count(n, "row"))
+	}
 	switch r.ExitCode() {
 	case 0:
 		return fmt.Sprintf("OK: %s are %s (%s)", rows, proof.TierText(r.Tier), r.TierWords())

@@ -28,7 +28,7 @@ const proveHelp = `ledgerlake-verify prove writes the proof of one row as a file
 docs/proofs.md describes the file. It is written only if what was read leads to the root that an anchor states.
 
 Exit codes: 0 written · 1 what is stored does not fit together · 2 cannot run · 3 no such row, or no anchor covers it yet; or the
-file was written, and no given key vouches for it
+file was written, and none of the keys that were given vouches for it. Without --key nothing is said of signatures.
 
 Flags:
   -o FILE
