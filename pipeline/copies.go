@@ -32,6 +32,15 @@ type copies struct {
 	mute  bool                       // the topic cannot be read, or there is none; guarded by turn
 	read  map[int32]int64            // how far; guarded by turn
 	known map[archive.Line][]*copied // the newest good ones: several where they have one number; guarded by turn
+	// others are the lines that another archive has anchors of; guarded by turn.
+	others map[archive.Line]otherArchive
+}
+
+// An otherArchive is one of which Kafka has an anchor, signed by a good key of
+// this one.
+type otherArchive struct {
+	id     string
+	number int64
 }
 
 // A copied is a validly signed anchor that Kafka has.
@@ -41,7 +50,7 @@ type copied struct {
 }
 
 func newCopies(c *consumer) *copies {
-	return &copies{outbox: newOutbox(), c: c, turn: make(chan struct{}, 1), read: map[int32]int64{}, known: map[archive.Line][]*copied{}}
+	return &copies{outbox: newOutbox(), c: c, turn: make(chan struct{}, 1), read: map[int32]int64{}, known: map[archive.Line][]*copied{}, others: map[archive.Line]otherArchive{}}
 }
 
 // newest returns the newest good anchors of a line that Kafka has: none, one, or
@@ -75,6 +84,24 @@ func (k *copies) newest(ctx context.Context, l archive.Line) ([]*copied, error) 
 		}
 	}
 	return nil, nil
+}
+
+// checkOthers refuses a line of which the bucket has no good anchor while Kafka
+// has one of another archive: the bucket was emptied, or is the wrong one, and to
+// go on would put the new archive's anchors in the place of the old one's.
+func (k *copies) checkOthers(ctx context.Context, l archive.Line) error {
+	select {
+	case k.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-k.turn }()
+	o, ok := k.others[l]
+	if !ok || k.c.TrustBucket {
+		return nil
+	}
+	return fmt.Errorf("%s/%d: %w: Kafka has anchor %d of archive %s, and the bucket holds archive %s, without a signed anchor of this partition: it was emptied, or it is another bucket. "+
+		"Restore it, ledgerlake.json too; or, where a new archive is meant, start once with trust-bucket (and give each archive an anchor-topic of its own)", l.Topic, l.Partition, ErrWentBack, o.number, o.id, k.c.Root.ArchiveID)
 }
 
 // catchUp reads the topic from where it was read last, and makes it where there
@@ -173,7 +200,10 @@ func (k *copies) see(value []byte) bool {
 		return false
 	}
 	if a.ArchiveID != k.c.Root.ArchiveID {
-		return true // of another archive, which may keep its copies here too
+		if k.c.ring.Check(n, sign.Anchor, a.Time.Time).State == sign.Good {
+			k.others[a.Line()] = otherArchive{a.ArchiveID, a.Number}
+		}
+		return true // it may keep its copies here too
 	}
 	note := &anchorNote{Anchor: a, note: n, sum: archive.TextHash(n.Text)}
 	if k.c.ring.Check(n, sign.Anchor, a.Time.Time).State != sign.Good {

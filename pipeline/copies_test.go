@@ -83,6 +83,30 @@ func TestABucketRestoredFromABackup(t *testing.T) {
 	}
 }
 
+// A bucket that was emptied becomes another archive. Kafka knows, by the signed
+// anchors of the one that is gone, and they are not written over.
+func TestAnEmptiedBucket(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		key := newKey(t, "k")
+		w.produce(0, calls("s", 0, 3)...)
+		w.tether().ingest(1, signedBy(t, key)).waitAndStop(3)
+		w.memory = archive.NewMemory()
+		w.bucket.Bucket = w.memory
+		w.deleteVouchers()
+		r := w.tether().ingest(2, signedBy(t, key))
+		if err := <-r.done; !errors.Is(err, pipeline.ErrWentBack) || !strings.Contains(err.Error(), "another bucket") {
+			t.Fatalf("end: %v", err)
+		}
+		if left := len(w.memoryKeys("log/")) + len(w.memoryKeys("anchor/")); left > 0 {
+			t.Errorf("%d objects in a bucket that was emptied", left)
+		}
+		w.tether().ingest(3, signedBy(t, key), func(s *pipeline.Settings) { s.TrustBucket = true }).waitAndStop(3)
+		w.produce(0, calls("s", 3, 3)...)
+		w.tether().ingest(4, signedBy(t, key)).waitAndStop(6)
+		w.wantProved(key)
+	})
+}
+
 // waitAndStop stops a process cleanly once the group's offset has come so far.
 func (r *run) waitAndStop(offset int64) {
 	r.w.t.Helper()

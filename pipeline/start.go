@@ -239,6 +239,11 @@ func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher, k
 	if err != nil {
 		return nil, err
 	}
+	if good == 0 {
+		if err := c.copies.checkOthers(ctx, l); err != nil {
+			return nil, err
+		}
+	}
 	base, ahead := t.split(good)
 	r := &resumed{ahead: ahead, forgone: forgone}
 	if len(t.notes) == 0 {
