@@ -403,10 +403,22 @@ func (p *partition) lookAgain() error {
 	a.met = nil
 	a.flying = &anchorJob{doc: other.Anchor, since: a.dirty, began: began}
 	go func() {
-		err := p.shared.insist(p.put, p.line, archive.AnchorKey(p.line, other.Number), func(ctx context.Context, _ string) error { return p.shared.agrees(ctx, st, other) })
+		err := p.shared.insist(p.put, p.line, archive.AnchorKey(p.line, other.Number), func(ctx context.Context, _ string) error {
+			if p.shared.Signers != nil && len(other.note.Signatures) == 0 {
+				return unsigned(other)
+			}
+			return p.shared.agrees(ctx, st, other)
+		})
 		a.landed <- anchorLanding{doc: other.Anchor, body: other.body, sum: other.sum, agree: true, err: err}
 	}()
 	return nil
+}
+
+// unsigned is the error of an anchor without signatures where signed ones belong.
+// To build on it would leave it in the archive for good, and a verifier would
+// find less than was asked for.
+func unsigned(n *anchorNote) error {
+	return fmt.Errorf("anchor %d: %w: nobody has signed it, and the anchors of this archive are signed. Nothing signed follows it yet: delete the object %s, and start all processes with their keys", n.Number, archive.ErrOtherAnchor, archive.AnchorKey(n.Line(), n.Number))
 }
 
 // agrees returns nil if an anchor that this process did not write says what the

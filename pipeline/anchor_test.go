@@ -305,7 +305,7 @@ func TestAnotherAnchorUnderTheNumber(t *testing.T) {
 	}{
 		{"the same", 3, func(*archive.Anchor) {}, []note.Signer{key}, true},
 		{"less", 2, func(*archive.Anchor) {}, []note.Signer{key}, true},
-		{"less, unsigned", 2, func(*archive.Anchor) {}, nil, true},
+		{"less, unsigned", 2, func(*archive.Anchor) {}, nil, false},
 		{"by a stranger", 2, func(*archive.Anchor) {}, []note.Signer{stranger}, false},
 		{"another head", 2, func(a *archive.Anchor) { a.Heads[0].Head[0] ^= 1 }, []note.Signer{key}, false},
 		{"another head, unsigned", 3, func(a *archive.Anchor) { a.Heads[0].Head[0] ^= 1 }, nil, false},

@@ -461,10 +461,10 @@ func TestAResetWithoutAnchors(t *testing.T) {
 // reset is never silent.
 func TestAResetOfALineWithoutLogs(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.put(0, []byte("PAR1 garbage PAR1"))
 		if _, err := archive.CreateRoot(context.Background(), w.memory, "01KBCDEFGHJKMNPQRSTVWXYZ00", time.Now()); err != nil {
 			t.Fatal(err)
 		}
+		w.put(0, []byte("PAR1 garbage PAR1"))
 		w.produce(0, calls("s", 0, 2)...)
 		w.ingest().wantStopped("segment 0: ", "reset-chain")
 		if r := w.reset(); len(r.Logs) != 1 || r.Logs[0].Tenant != audit.TenantPartition || r.Offset != 0 {

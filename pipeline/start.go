@@ -245,6 +245,13 @@ func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher, k
 		}
 	}
 	base, ahead := t.split(good)
+	if good > 0 && !c.ring.Empty() {
+		for _, n := range ahead {
+			if len(n.note.Signatures) == 0 {
+				return nil, unsigned(n)
+			}
+		}
+	}
 	r := &resumed{ahead: ahead, forgone: forgone}
 	if len(t.notes) == 0 {
 		return r, c.resumeUnanchored(ctx, l, v, r)

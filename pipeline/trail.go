@@ -68,6 +68,9 @@ func (sh *shared) readAnchor(ctx context.Context, l archive.Line, number int64) 
 	if errors.Is(err, archive.ErrNotFound) {
 		return nil, fmt.Errorf("anchor %d: %w: it is gone", number, archive.ErrOtherAnchor)
 	}
+	if errors.Is(err, archive.ErrDamaged) {
+		return nil, fmt.Errorf("anchor %d: %w: %w: restore it", number, archive.ErrOtherAnchor, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("anchor %d: %w", number, err)
 	}

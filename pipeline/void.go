@@ -122,5 +122,8 @@ func withWayOut(at place, err error) error {
 	if !bad || errors.Is(err, errAnchoredGone) || errors.Is(err, chain.ErrNoKey) || errors.Is(err, archive.ErrKey) {
 		return err
 	}
+	if errors.Is(err, archive.ErrOtherAnchor) {
+		return err // a reset declares segments void, and no anchor
+	}
 	return fmt.Errorf("%w. Restore the object if it was damaged; where that cannot be, ledgerlake-ingest reset-chain --topic %s --partition %d shows what a chain reset would do", err, at.topic, at.number)
 }

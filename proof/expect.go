@@ -209,7 +209,11 @@ func (v *verifier) expectNote(s *survey, r *Report, p Place, body []byte, newest
 		return true, v.expectHead(s, r, e)
 	}
 	a, err := archive.DecodeAnchor(n.Text)
-	if err != nil || a.ArchiveID != v.root.ArchiveID && v.root.ArchiveID != "" || !v.counts(n, a.Time.Time, p) {
+	if err != nil || !v.counts(n, a.Time.Time, p) {
+		return false, nil
+	}
+	if a.ArchiveID != v.root.ArchiveID && v.root.ArchiveID != "" {
+		v.otherArchive(s, r, p, a)
 		return false, nil
 	}
 	k := lineKey{chain.Escape(a.Topic), chain.Escape(a.TopicID), a.Partition}
@@ -217,6 +221,19 @@ func (v *verifier) expectNote(s *survey, r *Report, p Place, body []byte, newest
 		newest[k] = &expectedAnchor{Anchor: a, place: p.Name, sum: archive.TextHash(n.Text)}
 	}
 	return true, nil
+}
+
+// otherArchive says that a place knows another archive of a line that this one
+// has, by the same keys: this one may have been put in its place.
+func (v *verifier) otherArchive(s *survey, r *Report, p Place, a *archive.Anchor) {
+	l := s.byKey[lineKey{chain.Escape(a.Topic), chain.Escape(a.TopicID), a.Partition}]
+	if l == nil || !v.asks(l) {
+		return
+	}
+	text := fmt.Sprintf("%s has anchors of %s/%d that a good key signed for another archive, %.40q: this one may have been put in its place", p.Name, Printable(a.Topic), a.Partition, a.ArchiveID)
+	if !slices.Contains(r.Less, text) {
+		r.Less = append(r.Less, text)
+	}
 }
 
 // counts reports whether the signatures of a note of a place are enough.

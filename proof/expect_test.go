@@ -86,6 +86,11 @@ func TestPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	foreignText, _, _ := strings.Cut(foreign, "\n\n")
+	elsewhere, err := sign.Sign(foreignText+"\n", keyA)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name  string
 		notes [][]byte
@@ -100,6 +105,7 @@ func TestPlaces(t *testing.T) {
 		{"another history", [][]byte{forkOne.Anchors[1].Body, two.Anchors[1].Body}, 1, proof.TierNone, "elsewhere has another anchor 1 of the line"},
 		{"unsigned", [][]byte{[]byte(text + "\n\n"), two.Anchors[1].Body}, 3, proof.TierT1, "1 note passed over"},
 		{"of another archive", [][]byte{[]byte(foreign), one.Anchors[1].Body, two.Anchors[1].Body}, 0, proof.TierT2, "1 note passed over"},
+		{"of another archive of the same lines, by the same key", [][]byte{elsewhere, one.Anchors[1].Body, two.Anchors[1].Body}, 3, proof.TierT2, "may have been put in its place"},
 		{"forged", [][]byte{[]byte(gone), one.Anchors[1].Body, two.Anchors[1].Body}, 0, proof.TierT2, "1 note passed over"},
 		{"no note", [][]byte{[]byte("x"), nil, one.Anchors[1].Body, two.Anchors[1].Body}, 0, proof.TierT2, "2 notes passed over"},
 		{"a line that is gone", [][]byte{resigned, one.Anchors[1].Body, two.Anchors[1].Body}, 1, proof.TierNone, "anchor 0 of audit.calls/7, and there is no such line"},

@@ -347,10 +347,10 @@ class Line:
             doc, body = self.archive.anchor(path)
             if doc.ordinal > ordinal:
                 return
-            with_where(self.archive.key(path), self.check_anchor, self.queue.pop(0), doc)
+            with_where(self.archive.key(path), self.check_anchor, self.queue.pop(0), doc, {s[:2] for s in parse_note(path.read_bytes())[1]})
             self.previous = SimpleNamespace(sum=sha(body.encode()), time=doc.time, ordinal=doc.ordinal)
 
-    def check_anchor(self, number, a):
+    def check_anchor(self, number, a, signers):
         want((escape(a.topic), escape(a.topicId), a.partition, a.number) == (*self.place, number), "the anchor is of another place")
         want((a.archiveId, a.archiveSha256) == (self.archive.id, self.archive.sum), "the anchor is of another archive, or ledgerlake.json was changed")
         before = self.previous or SimpleNamespace(sum=None, time=0, ordinal=-1)
@@ -371,18 +371,20 @@ class Line:
             want((h.scheme, h.epoch, h.size, h.head) == (log.scheme, log.epoch, log.size, log.head), f"head of {h.tenant} is not that of its rows")
             want((h.root, h.frontier) == (tree_root(log.frontier), log.frontier), f"root or frontier of {h.tenant} is not that of its tree")
         for c in a.checkpoints:
-            self.check_checkpoint(a, c)
+            self.check_checkpoint(a, c, signers)
         want(self.newest <= a.time + FIVE_MINUTES, "a row that it covers was archived more than 5 minutes after it")
         for tenant in self.changed:
             self.logs[tenant].anchored = self.logs[tenant].size
         self.changed, self.newest = set(), 0
 
-    def check_checkpoint(self, a, c):
+    def check_checkpoint(self, a, c, signers):
         want(c.tenant in self.logs, f"a checkpoint of {c.tenant}, which has no rows")
         log = self.logs[c.tenant]
         named = SimpleNamespace(tenant=c.tenant, topic=a.topic, topicId=a.topicId, partition=a.partition)
         body, state = self.archive.ring.judge(c.note.encode(), "anchor", a.time)
         want(body == checkpoint_text(a.archiveId, named, log.size, tree_root(log.frontier)), f"the checkpoint of {c.tenant} is not that of its tree")
+        same = {s[:2] for s in parse_note(c.note.encode())[1]} & signers
+        want(state != "good" or same, f"the checkpoint of {c.tenant} is not signed by a key that signed the anchor")
         self.archive.weigh(state, f"{self.name}: the checkpoint of {c.tenant} in anchor {a.number}")
 
 
