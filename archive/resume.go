@@ -85,11 +85,8 @@ func resume(ctx context.Context, src Source, st *State, n, rows int64, whole boo
 
 // CountSegments lists a line's segments and requires that their ordinals are
 // dense from 0; else the error matches [ErrBreaks]. It costs one LIST for each
-// 1,000 segments.
+// 1,000 segments, and does not look for a catalog: that is [CheckCatalog].
 func CountSegments(ctx context.Context, src Source, l Line) (int64, error) {
-	if err := CheckCatalog(ctx, src, l); err != nil {
-		return 0, err
-	}
 	var n int64
 	for o, err := range src.List(ctx, SegmentPrefix(l), "") {
 		if err != nil {

@@ -27,8 +27,12 @@ func grow(t *testing.T, b *archive.Memory, segments int) *archive.State {
 	return st
 }
 
-// resume counts the segments of the line and resumes behind all of them.
+// resume looks for a catalog, counts the segments of the line and resumes behind
+// all of them, as a start does.
 func resume(t *testing.T, b *archive.Memory, rows int64) (*archive.Resumed, error) {
+	if err := archive.CheckCatalog(t.Context(), b, line); err != nil {
+		return nil, err
+	}
 	n, err := archive.CountSegments(t.Context(), b, line)
 	if err != nil {
 		return nil, err

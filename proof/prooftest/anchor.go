@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -29,32 +28,17 @@ type Anchor struct {
 	at      int64 // microseconds
 }
 
-// counts is a range of offsets and what became of it.
-type counts struct {
-	FirstOffset int64 `json:"firstOffset"`
-	NextOffset  int64 `json:"nextOffset"`
-	Rows        int64 `json:"rows"`
-	Made        int64 `json:"made"`
-	Duplicates  int64 `json:"duplicates"`
-	Gaps        int64 `json:"gaps"`
-}
-
-func (c *counts) add(m *archive.Segment) {
+// count adds the counts of a segment to sums.
+func count(sums *archive.AnchorCounts, m *archive.Segment) {
 	if m.Ordinal == 0 {
-		c.FirstOffset = m.FirstOffset
+		sums.FirstOffset = m.FirstOffset
 	}
-	c.NextOffset = m.NextOffset
-	c.Rows += m.Rows
-	c.Made += m.Made
-	c.Duplicates += int64(len(m.Duplicates))
-	for _, g := range m.Gaps {
-		c.Gaps += g.To - g.From
-	}
+	sums.Add(archive.CountsOf(m))
 }
 
 // AnchorKey returns the key of the line's anchor i.
 func (l *Line) AnchorKey(i int) string {
-	return fmt.Sprintf("anchor/%s/%s/%05d/%020d.note", chain.Escape(l.Topic), chain.Escape(l.TopicID), l.Partition, i)
+	return archive.AnchorKey(l.Line, int64(i))
 }
 
 // Anchor adds the next anchor, which covers all segments that there are.
@@ -123,7 +107,7 @@ func (a *Archive) Certify(key, by *sign.Signer) {
 // who has the key. Anchors of segments that are gone go as well.
 func (l *Line) Reanchor() {
 	old, all := l.Anchors, l.Segments
-	l.Anchors, l.Logs, l.sums, l.first = nil, map[string]*Log{}, counts{}, 0
+	l.Anchors, l.Logs, l.sums, l.first = nil, map[string]*Log{}, archive.AnchorCounts{}, 0
 	clear(l.changed)
 	for _, a := range old {
 		if a.covers > len(all) {
@@ -147,7 +131,7 @@ func (l *Line) replay(m *archive.Segment) {
 		l.Logs[iv.Tenant] = &Log{iv.Scheme, iv.Epoch, iv.HeadOut, chain.Tree{Size: iv.Size, Frontier: slices.Clone(iv.Frontier)}}
 		l.changed[iv.Tenant] = true
 	}
-	l.sums.add(m)
+	count(&l.sums, m)
 }
 
 func (l *Line) anchorSegments() []any {
@@ -156,9 +140,7 @@ func (l *Line) anchorSegments() []any {
 		if l.void[s.Meta.Ordinal] {
 			continue
 		}
-		var c counts
-		c.add(&s.Meta)
-		c.FirstOffset = s.Meta.FirstOffset
+		c := archive.CountsOf(&s.Meta)
 		list = append(list, map[string]any{
 			"ordinal": s.Meta.Ordinal, "bytes": len(s.Body), "sha256": chain.Hash(sha256.Sum256(s.Body)),
 			"firstOffset": c.FirstOffset, "nextOffset": c.NextOffset, "rows": c.Rows, "made": c.Made, "duplicates": c.Duplicates, "gaps": c.Gaps,

@@ -170,7 +170,7 @@ func (b *Batch) close() {
 		})
 		b.l.changed[tenant] = true
 	}
-	b.l.sums.add(m)
+	count(&b.l.sums, m)
 }
 
 // Large adds a row of kind call with the slots of a long turn: about as much as

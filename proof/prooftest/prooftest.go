@@ -75,7 +75,7 @@ type Line struct {
 	Logs     map[string]*Log
 	a        *Archive
 	offset   int64 // the next one
-	sums     counts
+	sums     archive.AnchorCounts
 	changed  map[string]bool // since the newest anchor
 	first    int             // the first segment that no anchor covers
 	void     map[int64]bool  // ordinals that a chain reset declared void
@@ -99,7 +99,7 @@ type Segment struct {
 
 	logs   map[string]Log // as they were before the segment
 	offset int64
-	sums   counts
+	sums   archive.AnchorCounts
 }
 
 // Line returns a new line. Topic ids are made from the topic's name.
