@@ -43,10 +43,9 @@ var ErrSentinel = errors.New("no sentinel")
 //
 //	{"redacted":true,"id":"…","slots":"*"|[names][,"user":true][,"hard":true]}
 //
-// It panics where s is none: no ULID, nothing that went, All with Slots, Hard
-// without All and User.
+// It panics where s is not [Sentinel.Valid].
 func (s Sentinel) String() string {
-	if !s.valid() {
+	if !s.Valid() {
 		panic("chain: " + ErrSentinel.Error())
 	}
 	var b strings.Builder
@@ -98,13 +97,15 @@ func ParseSentinel(text string) (Sentinel, error) {
 	}
 	rest, s.User = strings.CutPrefix(rest, `,"user":true`)
 	rest, s.Hard = strings.CutPrefix(rest, `,"hard":true`)
-	if rest != "}" || !s.valid() {
+	if rest != "}" || !s.Valid() {
 		return Sentinel{}, ErrSentinel
 	}
 	return s, nil
 }
 
-func (s *Sentinel) valid() bool {
+// Valid reports whether a row can have the sentinel: its id is a ULID, something
+// went, All names no Slots, and Hard comes with All and User.
+func (s *Sentinel) Valid() bool {
 	switch {
 	case !isULID(s.ID), s.Slots&^AllSlots != 0:
 		return false
