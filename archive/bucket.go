@@ -21,6 +21,9 @@ var (
 	ErrDamaged = errors.New("object damaged")
 	// ErrConflict: another writer is at the key right now. Try again.
 	ErrConflict = errors.New("conflicting conditional request")
+	// ErrLocked: a lock or a legal hold keeps a version. It stays until that
+	// ends: say so, and go on.
+	ErrLocked = errors.New("object locked")
 )
 
 // A Source is an object store, read only: as little of one as a reader needs.
@@ -53,6 +56,60 @@ type Bucket interface {
 
 // An Object is one entry of a listing.
 type Object struct {
-	Key  string
-	Size int64 // bytes
+	Key      string
+	Size     int64     // bytes
+	Modified time.Time // by the store's clock, UTC; zero where it does not say
+}
+
+// A Store is what a compactor needs beyond a [Bucket]: it takes things away.
+//
+// Methods may be called concurrently. archivetest.RunStore checks all of this.
+type Store interface {
+	Bucket
+	// GetRange returns the n bytes of an object from an offset on, fewer where
+	// the object ends before, none where it ends at the offset or before it.
+	GetRange(ctx context.Context, key string, offset, n int64) ([]byte, error)
+	// Now returns the store's time, UTC, to the second. It never is the zero
+	// time without an error.
+	Now(ctx context.Context) (time.Time, error)
+	// Versions yields every version and delete marker of all keys that begin
+	// with prefix, in the order of the keys' bytes; those of one key in no
+	// order to rely on. A store that keeps no versions gives one for each
+	// object, with the ID "" or "null". An error ends the sequence.
+	Versions(ctx context.Context, prefix string) iter.Seq2[Version, error]
+	// Delete removes exactly these versions for good, and leaves no marker. It
+	// returns those that are, or may be, still there. One that was gone before
+	// is gone. The order of the keys is kept.
+	Delete(ctx context.Context, versions []Version) []Kept
+	// Uploads yields the uploads in parts that were begun and neither completed
+	// nor aborted, of keys that begin with prefix, in the order of the keys.
+	Uploads(ctx context.Context, prefix string) iter.Seq2[Upload, error]
+	// Abort ends an upload and drops its parts. One that is gone is no error.
+	Abort(ctx context.Context, u Upload) error
+}
+
+// A Version is what a store keeps under one key and id: bytes, or a marker that
+// the key was deleted.
+type Version struct {
+	Key      string
+	ID       string // "" or "null": the one that a store without versions has
+	Marker   bool
+	Size     int64     // bytes
+	Modified time.Time // by the store's clock, UTC; zero where it does not say
+	Latest   bool      // what Get returns, or why it finds nothing
+}
+
+// An Upload is an upload in parts that was not finished.
+type Upload struct {
+	Key   string
+	ID    string
+	Begun time.Time // by the store's clock, UTC; zero where it does not say
+}
+
+// A Kept is a version that could not be deleted. Err matches [ErrLocked] where
+// a lock or a legal hold keeps it, and [ErrDenied] where the credentials may
+// not; where neither, trying again may help.
+type Kept struct {
+	Version
+	Err error
 }

@@ -193,7 +193,7 @@ func (w *dirWalk) entry(at string, e fs.DirEntry) (bool, error) {
 	if err != nil {
 		return false, fileError(err)
 	}
-	return w.yield(Object{Key: key, Size: info.Size()}, nil), nil
+	return w.yield(Object{Key: key, Size: info.Size(), Modified: info.ModTime().UTC()}, nil), nil
 }
 
 // wantsFile reports whether key is asked for.

@@ -17,7 +17,7 @@ func TestMemoryIsABucket(t *testing.T) {
 // UTC, also where the key was taken.
 func TestMemoryTellsItsOwnTime(t *testing.T) {
 	m := archive.NewMemory()
-	m.Now = func() time.Time {
+	m.Clock = func() time.Time {
 		return time.Date(2026, 1, 2, 3, 4, 5, 999, time.FixedZone("", 3600))
 	}
 	want := time.Date(2026, 1, 2, 2, 4, 5, 0, time.UTC)

@@ -108,7 +108,7 @@ func (p *pages) object(c types.Object, encoding types.EncodingType) (archive.Obj
 	}
 	p.last = key
 	key = key[len(p.b.url.Prefix):]
-	return archive.Object{Key: key, Size: aws.ToInt64(c.Size)}, key > p.after, nil
+	return archive.Object{Key: key, Size: aws.ToInt64(c.Size), Modified: aws.ToTime(c.LastModified).UTC()}, key > p.after, nil
 }
 
 // turn goes on to the page after out.
