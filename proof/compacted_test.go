@@ -134,16 +134,6 @@ func (c *compacted) row(tenant string, i int, change func(*chain.Row)) {
 	})
 }
 
-// eraseBy takes all content of a row, by order of a redaction.
-func eraseBy(row *chain.Row, id string) {
-	row.UserSalt = chain.NullHash{Hash: chain.SlotSalt(row.RowSalt.Hash, "user_id"), Valid: row.UserID.Valid}
-	row.RowSalt = chain.NullHash{}
-	row.Slots = [audit.NumSlots][]byte{}
-	row.Derived = audit.Derived{}
-	row.Redaction = audit.Str(chain.Sentinel{ID: id, All: true}.String())
-	row.RedactionID = audit.Str(id)
-}
-
 const (
 	turnOrder   = "01KBCDEFGHT5GEVQEZ2N000016" // turn-0 of acme, everything
 	hardOrder   = "01KBCDEFGHTQSC0J4DZC000017" // one record of acme, hard
@@ -206,10 +196,10 @@ func TestTamperedCompactedArchives(t *testing.T) {
 		"a hard-erased row's row_hash": {proof.FaultLink, func(c *compacted) {
 			c.row("acme", 1, func(r *chain.Row) { r.RowHash = chain.Hash{} })
 		}},
-		"a row erased by an order of another turn": {proof.FaultErasure, func(c *compacted) { c.row("acme", 2, func(r *chain.Row) { eraseBy(r, turnOrder) }) }},
-		"a row erased by an order that is closed":  {proof.FaultErasure, func(c *compacted) { c.row("acme", 2, func(r *chain.Row) { eraseBy(r, hardOrder) }) }},
-		"a row erased by nobody's order":           {proof.FaultErasure, func(c *compacted) { c.row("acme", 2, func(r *chain.Row) { eraseBy(r, hardOrder[:25]+"9") }) }},
-		"a row erased by another tenant's order":   {proof.FaultErasure, func(c *compacted) { c.row("acme", 2, func(r *chain.Row) { eraseBy(r, expiryOrder) }) }},
+		"a row erased by an order of another turn": {proof.FaultErasure, func(c *compacted) { c.row("acme", 2, func(r *chain.Row) { prooftest.Erase(r, turnOrder) }) }},
+		"a row erased by an order that is closed":  {proof.FaultErasure, func(c *compacted) { c.row("acme", 2, func(r *chain.Row) { prooftest.Erase(r, hardOrder) }) }},
+		"a row erased by nobody's order":           {proof.FaultErasure, func(c *compacted) { c.row("acme", 2, func(r *chain.Row) { prooftest.Erase(r, hardOrder[:25]+"9") }) }},
+		"a row erased by another tenant's order":   {proof.FaultErasure, func(c *compacted) { c.row("acme", 2, func(r *chain.Row) { prooftest.Erase(r, expiryOrder) }) }},
 		"more erased than was ordered": {proof.FaultErasure, func(c *compacted) {
 			c.row(kyo, 0, func(r *chain.Row) {
 				rest := must[chain.Residual](c.t)(chain.NewHasher(nil).Residual(r, chain.SlotSetOf(audit.SlotContext)))

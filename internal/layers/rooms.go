@@ -83,7 +83,7 @@ var Rooms = []Room{
 		Folder: "proof", Never: talking,
 		Imports:     []string{"audit", "chain", "parquet", "archive"},
 		Drivers:     []string{ulid, "golang.org/x/mod/sumdb/tlog"},
-		TestImports: []string{"proof/prooftest"},
+		TestImports: []string{"redact", "proof/prooftest"},
 		TestDrivers: []string{"github.com/transparency-dev/merkle"},
 	},
 	{
@@ -93,7 +93,7 @@ var Rooms = []Room{
 	{
 		// Archives that are built, and damaged, by hand.
 		Folder: "proof/prooftest", TestOnly: true,
-		Imports: []string{"audit", "chain", "parquet", "archive", "proof"},
+		Imports: []string{"audit", "chain", "redact", "parquet", "archive", "proof"},
 		Drivers: []string{"golang.org/x/mod/sumdb/note"},
 	},
 	{

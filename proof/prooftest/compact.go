@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/parquet"
+	"github.com/ledgerlake/ledgerlake/redact"
 )
 
 // A Compaction says how segments become data files.
@@ -246,23 +247,11 @@ func (l *Line) CutOrder(c *Cut) map[string]any {
 	}
 }
 
-// Erase takes slots, and with "*" all content, from a row by an order.
+// Erase takes slots, or all content where none is named, from a row by an order.
 func Erase(row *chain.Row, order string, slots ...audit.Slot) {
 	s := chain.Sentinel{ID: order, All: len(slots) == 0, Slots: chain.SlotSetOf(slots...)}
-	if s.All {
-		row.Slots = [audit.NumSlots][]byte{}
-	} else {
-		rest, err := chain.NewHasher(nil).Residual(row, s.Slots)
-		must(err)
-		row.Residual = audit.Str(rest.String())
-		for _, slot := range slots {
-			row.Slots[slot] = nil
-		}
-	}
-	row.UserSalt = chain.NullHash{Hash: chain.SlotSalt(row.RowSalt.Hash, "user_id"), Valid: row.UserID.Valid}
-	row.RowSalt = chain.NullHash{}
-	row.Derived = audit.Derive(row.Slots[audit.SlotDecision])
-	row.Redaction, row.RedactionID = audit.Str(s.String()), audit.Str(order)
+	_, err := redact.Erase(chain.NewHasher(nil), row, s)
+	must(err)
 }
 
 // OrderID returns the id of a control row: the n-th.
