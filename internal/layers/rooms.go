@@ -121,6 +121,26 @@ var Rooms = []Room{
 		Drivers: []string{"github.com/knadh/koanf", pflag, "go.yaml.in/yaml/v3"},
 	},
 	{
+		// How the commands reach Kafka.
+		Folder: "kafka", Never: talking,
+		Imports:     []string{"config"},
+		Drivers:     slices.Concat(kafka, []string{oauth2, aws, smithy}), // AWS's credentials
+		TestDrivers: []string{kfake},
+	},
+	{
+		// What the commands that run for long have in common.
+		Folder:  "daemon",
+		Imports: []string{"config", "s3sink", "pipeline"},
+		Drivers: slices.Concat(kafka, []string{zap, prom}),
+	},
+	{
+		// What a process signs with.
+		Folder:      "signing",
+		Imports:     []string{"archive", "awskms", "config", "s3sink", "pipeline"},
+		Drivers:     []string{zap, note},
+		TestImports: []string{"daemon"},
+	},
+	{
 		// Plausible records to try all of it with.
 		Folder: "internal/workload", Never: talking,
 		TestImports: []string{"audit"},
@@ -136,19 +156,19 @@ var Rooms = []Room{
 	{
 		// Queries by DuckDB in process: a module of its own, as it needs cgo.
 		Folder: "internal/duckdb", Never: talking, TestOnly: true,
-		TestImports: []string{"audit", "chain", "parquet", "archive", "proof", "proof/prooftest"},
+		TestImports: []string{"audit", "chain", "parquet", "archive", "proof", "proof/prooftest", "proof/offline"},
 		TestDrivers: []string{"github.com/duckdb/duckdb-go/v2"},
 	},
 	{
 		Folder:      "cmd/ingest",
-		Imports:     slices.Concat(product, []string{"awskms", "config"}),
-		Drivers:     slices.Concat(kafka, []string{zap, pflag, prom, oauth2, aws, smithy, note}), // AWS's credentials, for Kafka
+		Imports:     slices.Concat(product, []string{"config", "kafka", "daemon", "signing"}),
+		Drivers:     slices.Concat(kafka, []string{zap, pflag, prom}),
 		TestDrivers: []string{kfake},
 		TestImports: []string{"awskms/kmstest"},
 	},
 	{
 		Folder:      "cmd/verify",
-		Imports:     slices.Concat(product, []string{"config", "proof/offline"}),
+		Imports:     slices.Concat(product, []string{"config", "kafka", "proof/offline"}),
 		Drivers:     slices.Concat(kafka, []string{zap, pflag}), // copies of anchors lie in Kafka
 		TestImports: []string{"proof/prooftest"},
 		TestDrivers: []string{kfake},
