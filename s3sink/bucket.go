@@ -5,6 +5,11 @@
 //	Get      GetObject                     checked by length and by the store's checksum
 //	GetTail  GetObject, Range: bytes=-n    size from Content-Range
 //	List     ListObjectsV2                 StartAfter, then continuation tokens
+//	GetRange GetObject, Range: bytes=a-b   checked against Content-Range
+//	Now      HeadBucket                    the answer's Date
+//	Versions ListObjectVersions            both markers; ListObjectsV2 where the store knows no versions
+//	Delete   DeleteObjects, DeleteObject   by version id, 1,000 at a time, each answer read
+//	Uploads  ListMultipartUploads          and Abort: AbortMultipartUpload
 //
 // What follows from an answer:
 //
@@ -29,8 +34,7 @@
 //
 // # What it does not do
 //
-// It does not buffer, cache, upload in parts or delete (the doctor deletes its
-// own probes), it does not log, and it keeps no state but counters. Reading
+// It does not buffer, cache or upload in parts, it does not log, and it keeps no state but counters. Reading
 // the environment and the shared configuration files is the SDK's doing, in
 // Open. It does not prove anything about an object: that is package proof's.
 package s3sink
@@ -58,6 +62,13 @@ const (
 	opGet     = "get"
 	opGetTail = "get tail of"
 	opList    = "list"
+
+	opGetRange = "get range of"
+	opVersions = "list versions of"
+	opDelete   = "delete"
+	opUploads  = "list uploads of"
+	opAbort    = "abort upload of"
+	opNow      = "get time of"
 )
 
 // A Bucket is a bucket of an S3-compatible store, or the part of it below a
@@ -68,9 +79,10 @@ type Bucket struct {
 	checksum Checksum
 	keys     *keys
 	requests requests
+	can      abilities
 }
 
-var _ archive.Bucket = (*Bucket)(nil)
+var _ archive.Store = (*Bucket)(nil)
 
 // Open returns the bucket that a URL names, as [ParseURL] reads it. Where the
 // URL and o both set an option, the URL's holds: it is about this bucket. Open

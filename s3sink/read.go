@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
@@ -38,6 +39,37 @@ func (b *Bucket) GetTail(ctx context.Context, key string, n int64) (tail []byte,
 		return err
 	})
 	return tail, size, err
+}
+
+// GetRange implements [archive.Store].
+func (b *Bucket) GetRange(ctx context.Context, key string, offset, n int64) (body []byte, err error) {
+	if offset < 0 || n < 0 {
+		return nil, &Error{Op: opGetRange, Key: key, cause: fmt.Errorf("%d bytes from %d", n, offset)}
+	}
+	err = b.retry(ctx, func() (err error) {
+		body, err = b.rangeOnce(ctx, key, offset, n)
+		return err
+	})
+	return body, err
+}
+
+// Now implements [archive.Store].
+func (b *Bucket) Now(ctx context.Context) (now time.Time, err error) {
+	err = b.retry(ctx, func() error {
+		attempt, w := b.watch(ctx)
+		defer w.stop()
+		out, err := b.client.HeadBucket(attempt, &s3.HeadBucketInput{Bucket: aws.String(b.url.Bucket)})
+		if err != nil {
+			return failed(opNow, b.url.Bucket, w.explain(err))
+		}
+		at, ok := awsmiddleware.GetServerTime(out.ResultMetadata)
+		if !ok || at.IsZero() {
+			return &Error{Op: opNow, Key: b.url.Bucket, cause: errors.New("the store's answers have no Date")}
+		}
+		now = at.UTC().Truncate(time.Second)
+		return nil
+	})
+	return now, err
 }
 
 // retry tries a read until it succeeds, cannot, or was tried often enough.
@@ -93,6 +125,51 @@ func (b *Bucket) tailOnce(ctx context.Context, key string, n int64) ([]byte, int
 		return nil, 0, arrival(ctx, opGetTail, key, w.explain(err))
 	}
 	return tail, size, nil
+}
+
+// rangeOnce asks for one byte where none is wanted, as tailOnce does.
+func (b *Bucket) rangeOnce(ctx context.Context, key string, offset, n int64) ([]byte, error) {
+	attempt, w := b.watch(ctx)
+	defer w.stop()
+	out, err := b.client.GetObject(attempt, &s3.GetObjectInput{
+		Bucket: aws.String(b.url.Bucket),
+		Key:    b.fullKey(key),
+		Range:  aws.String(fmt.Sprintf("bytes=%d-%d", offset, offset+max(n, 1)-1)),
+	}, withoutChecksum)
+	if err != nil {
+		e := failed(opGetRange, key, w.explain(err))
+		if e.Status == http.StatusRequestedRangeNotSatisfiable {
+			return []byte{}, nil // it ends before
+		}
+		return nil, e
+	}
+	body, err := readRange(out, w, offset, n)
+	if err != nil {
+		return nil, arrival(ctx, opGetRange, key, w.explain(err))
+	}
+	return body, nil
+}
+
+// readRange reads the answer to a range. A store may send the whole object
+// instead, and then says no Content-Range.
+func readRange(out *s3.GetObjectOutput, w *watch, offset, n int64) ([]byte, error) {
+	body, err := readBody(out, w)
+	if err != nil {
+		return nil, err
+	}
+	got := int64(len(body))
+	if out.ContentRange == nil {
+		body = body[min(offset, got):]
+		return body[:min(n, int64(len(body)))], nil
+	}
+	first, last, size, err := parseContentRange(*out.ContentRange)
+	if err != nil {
+		return nil, err
+	}
+	if want := min(offset+max(n, 1), size) - 1; first != offset || last != want || last-first+1 != got {
+		return nil, fmt.Errorf("%w: %d bytes called %s, for %d from %d", errArrival, got, oneLine(*out.ContentRange), n, offset)
+	}
+	return body[:min(n, got)], nil
 }
 
 // withoutChecksum keeps the SDK from holding part of an object against the
