@@ -80,6 +80,12 @@ var Rooms = []Room{
 		Folder: "awskms/kmstest", TestOnly: true,
 	},
 	{
+		// Its periods are counted from times that it is given.
+		Folder: "retention", Never: append([]string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
+		Imports: []string{"audit", "chain"},
+		Drivers: []string{"go.yaml.in/yaml/v3"},
+	},
+	{
 		Folder: "proof", Never: talking,
 		Imports:     []string{"audit", "chain", "parquet", "archive"},
 		Drivers:     []string{ulid, "golang.org/x/mod/sumdb/tlog"},
