@@ -1,0 +1,373 @@
+package parquet
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+
+	"github.com/parquet-go/parquet-go/compress/zstd"
+	"github.com/parquet-go/parquet-go/encoding/rle"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// A page of a data file ends at this many bytes or rows, whichever comes first;
+// a page of a dictionary's indexes by rows alone.
+const (
+	dataPageSize = 128 << 10
+	dataPageRows = 20_480
+)
+
+// maxDictionary is the size of the largest dictionary in bytes. A chunk whose
+// values need a longer one goes on in plain pages.
+const maxDictionary = 256 << 10
+
+// A chunkWriter writes the column chunk of one column in one row group. Pages
+// are compressed as they become full; of the open page it has levels and plain
+// values, or indexes into the dictionary.
+type chunkWriter struct {
+	column *column
+	maxDef byte
+	codec  *zstd.Codec
+
+	open   page
+	pages  []byte // header and body of each, one after another
+	places []format.PageLocation
+	bounds []pageBounds
+
+	dict       dictionary
+	bloom      *bloomMaker // nil: no filter
+	rows       int64
+	count      int64 // of values, with nulls
+	nulls      int64
+	plainPages bool
+	dictPages  bool
+	size       int64 // of headers and bodies, not compressed
+
+	text, body, packed []byte // scratch
+}
+
+// A page is what a page that is not written yet holds.
+type page struct {
+	first  int64  // row
+	rows   int64  // begun in it
+	reps   []byte // of a list
+	defs   []byte // where a value may be null
+	values []byte // PLAIN
+	index  []int32
+	nulls  int64
+	limits limits
+}
+
+func (p *page) reset(first int64) {
+	*p = page{first: first, reps: p.reps[:0], defs: p.defs[:0], values: p.values[:0], index: p.index[:0], limits: p.limits.reset()}
+}
+
+func newChunkWriter(c *column, codec *zstd.Codec) *chunkWriter {
+	w := &chunkWriter{column: c, codec: codec}
+	switch {
+	case c.kind == kindList:
+		w.maxDef = levelElement
+	case !c.required:
+		w.maxDef = 1
+	}
+	if filtered[c.name] {
+		w.bloom = new(bloomMaker)
+	}
+	w.reset()
+	return w
+}
+
+func (w *chunkWriter) reset() {
+	w.open.reset(0)
+	w.pages, w.places, w.bounds = w.pages[:0], w.places[:0], w.bounds[:0]
+	w.dict.reset()
+	if w.bloom != nil {
+		w.bloom.hashes = w.bloom.hashes[:0]
+	}
+	w.rows, w.count, w.nulls, w.size = 0, 0, 0, 0
+	w.plainPages, w.dictPages = false, false
+}
+
+// buffered returns about how many bytes the chunk takes in an object.
+func (w *chunkWriter) buffered() int64 {
+	return int64(len(w.pages) + len(w.dict.values) + len(w.open.values)/4 + len(w.open.index)/2)
+}
+
+// null adds a null, or the level of a list without elements.
+func (w *chunkWriter) null(level byte) {
+	w.open.defs = append(w.open.defs, level)
+	w.open.nulls++
+	w.count++
+}
+
+// present adds the level of a value that is there.
+func (w *chunkWriter) present() {
+	if w.maxDef > 0 {
+		w.open.defs = append(w.open.defs, w.maxDef)
+	}
+	w.count++
+}
+
+// bytesValue adds a value of text or bytes.
+func (w *chunkWriter) bytesValue(v []byte) {
+	w.present()
+	if w.column.dict && !w.dict.full() {
+		i := w.dict.place(v)
+		w.open.index = append(w.open.index, i)
+		if w.dict.unseen(i, len(w.places)) {
+			w.open.limits.text(v)
+		}
+		return
+	}
+	if len(w.open.index) > 0 {
+		w.spill()
+	}
+	w.open.values = binary.LittleEndian.AppendUint32(w.open.values, uint32(len(v)))
+	w.open.values = append(w.open.values, v...)
+	if !w.column.unbounded() {
+		w.open.limits.text(v)
+	}
+	if w.bloom != nil {
+		w.bloom.add(v)
+	}
+}
+
+// spill makes the open page one of plain values: the dictionary is full, and a
+// page is of one kind.
+func (w *chunkWriter) spill() {
+	for _, i := range w.open.index {
+		w.open.values = append(w.open.values, w.dict.plain(i)...)
+	}
+	w.open.index = w.open.index[:0]
+}
+
+func (w *chunkWriter) number(n int64) {
+	w.present()
+	if w.column.kind == kindInt32 {
+		w.open.values = binary.LittleEndian.AppendUint32(w.open.values, uint32(n))
+	} else {
+		w.open.values = binary.LittleEndian.AppendUint64(w.open.values, uint64(n))
+	}
+	w.open.limits.number(n)
+}
+
+func (w *chunkWriter) hash(h []byte) {
+	w.present()
+	w.open.values = append(w.open.values, h...)
+}
+
+func (w *chunkWriter) listValue(list []string) {
+	if list == nil {
+		w.open.reps = append(w.open.reps, 0)
+		w.null(levelNull)
+		return
+	}
+	if len(list) == 0 {
+		w.open.reps = append(w.open.reps, 0)
+		w.null(levelEmpty)
+		return
+	}
+	for i, s := range list {
+		w.open.reps = append(w.open.reps, byte(min(i, 1)))
+		w.present()
+		w.open.values = binary.LittleEndian.AppendUint32(w.open.values, uint32(len(s)))
+		w.open.values = append(w.open.values, s...)
+	}
+}
+
+// endRow ends a row, and the page if it is full.
+func (w *chunkWriter) endRow() error {
+	w.rows++
+	w.open.rows++
+	if len(w.open.values) < dataPageSize && w.open.rows < dataPageRows {
+		return nil
+	}
+	return w.endPage()
+}
+
+var (
+	repLevels  = rle.Encoding{BitWidth: 1}
+	defLevels  = rle.Encoding{BitWidth: 1}
+	listLevels = rle.Encoding{BitWidth: 2}
+	indexes    rle.DictionaryEncoding
+)
+
+// endPage compresses the open page and begins another. A page without a row is
+// none.
+func (w *chunkWriter) endPage() (err error) {
+	p := &w.open
+	if p.rows == 0 {
+		return nil
+	}
+	h := pageHeader{kind: format.DataPage, values: int32(max(len(p.defs), int(p.rows))), encoding: format.Plain}
+	w.body = w.body[:0]
+	if w.column.kind == kindList {
+		h.values = int32(len(p.reps))
+		if w.body, err = appendLevels(w.body, &repLevels, p.reps); err != nil {
+			return err
+		}
+	}
+	if w.maxDef > 0 {
+		levels := &defLevels
+		if w.column.kind == kindList {
+			levels = &listLevels
+		}
+		if w.body, err = appendLevels(w.body, levels, p.defs); err != nil {
+			return err
+		}
+	}
+	if len(p.index) > 0 {
+		h.encoding = format.RLEDictionary
+		w.dictPages = true
+		packed, err := indexes.EncodeInt32(nil, p.index)
+		if err != nil {
+			return err
+		}
+		w.body = append(w.body, packed...)
+	} else {
+		w.plainPages = true
+		w.body = append(w.body, p.values...)
+	}
+	if err := w.page(&h, w.body); err != nil {
+		return err
+	}
+	w.bounds = append(w.bounds, pageBounds{limits: p.limits.clone(), nulls: p.nulls})
+	w.nulls += p.nulls
+	p.reset(w.rows)
+	return nil
+}
+
+// page appends a page and its place.
+func (w *chunkWriter) page(h *pageHeader, body []byte) (err error) {
+	if w.packed, err = w.codec.Encode(w.packed, body); err != nil {
+		return err
+	}
+	h.size, h.compressed = int32(len(body)), int32(len(w.packed))
+	w.store(h, w.packed, w.open.first)
+	return nil
+}
+
+// store appends a page as it is stored.
+func (w *chunkWriter) store(h *pageHeader, packed []byte, first int64) {
+	at := len(w.pages)
+	w.pages = append(h.append(w.pages), packed...)
+	size := len(w.pages) - at
+	w.size += int64(size) - int64(h.compressed) + int64(h.size)
+	w.places = append(w.places, format.PageLocation{Offset: int64(at), CompressedPageSize: int32(size), FirstRowIndex: first})
+}
+
+func appendLevels(b []byte, e *rle.Encoding, levels []byte) ([]byte, error) {
+	packed, err := e.EncodeLevels(nil, levels)
+	if err != nil {
+		return nil, err
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(packed)))
+	return append(b, packed...), nil
+}
+
+// A dictionary holds the values of a chunk that is written with one.
+type dictionary struct {
+	values []byte // PLAIN
+	at     []int  // where each begins
+	byText map[string]int32
+	seen   []int // the page, from 1, that had the value last
+	last   int32
+	hot    bool // last is valid
+}
+
+func (d *dictionary) reset() {
+	clear(d.byText)
+	*d = dictionary{values: d.values[:0], at: d.at[:0], byText: d.byText, seen: d.seen[:0]}
+}
+
+func (d *dictionary) full() bool { return len(d.values) > maxDictionary }
+
+// place returns the index of a value, a new one for a new value. Rows beside each
+// other often have the same one.
+func (d *dictionary) place(v []byte) int32 {
+	if d.hot && bytes.Equal(d.plain(d.last)[4:], v) {
+		return d.last
+	}
+	i, ok := d.byText[string(v)]
+	if !ok {
+		if d.byText == nil {
+			d.byText = map[string]int32{}
+		}
+		i = int32(len(d.at))
+		d.byText[string(v)] = i
+		d.at = append(d.at, len(d.values))
+		d.seen = append(d.seen, 0)
+		d.values = binary.LittleEndian.AppendUint32(d.values, uint32(len(v)))
+		d.values = append(d.values, v...)
+	}
+	d.last, d.hot = i, true
+	return i
+}
+
+// plain returns a value, its length before it.
+func (d *dictionary) plain(i int32) []byte {
+	if int(i) == len(d.at)-1 {
+		return d.values[d.at[i]:]
+	}
+	return d.values[d.at[i]:d.at[i+1]]
+}
+
+// unseen reports whether a page did not have the value yet, and marks it.
+func (d *dictionary) unseen(i int32, page int) bool {
+	if d.seen[i] == page+1 {
+		return false
+	}
+	d.seen[i] = page + 1
+	return true
+}
+
+// finish appends the chunk to an object, and returns what the footer says of it.
+func (w *chunkWriter) finish(object []byte) ([]byte, format.ColumnMetaData, error) {
+	if err := w.endPage(); err != nil {
+		return nil, format.ColumnMetaData{}, err
+	}
+	meta := format.ColumnMetaData{
+		Type: w.column.kind.physical(), Encoding: w.encodings(), PathInSchema: w.column.path(), Codec: format.Zstd,
+		NumValues: w.count, Statistics: w.statistics(),
+	}
+	start := len(object)
+	if w.dictPages {
+		var err error
+		if object, err = w.appendDictionary(object); err != nil {
+			return nil, meta, err
+		}
+		meta.DictionaryPageOffset = int64(start)
+	}
+	meta.DataPageOffset = int64(len(object))
+	for i := range w.places {
+		w.places[i].Offset += meta.DataPageOffset
+	}
+	object = append(object, w.pages...)
+	meta.TotalUncompressedSize, meta.TotalCompressedSize = w.size, int64(len(object)-start)
+	if len(w.places) == 0 {
+		return nil, meta, errors.New("chunk without a page")
+	}
+	return object, meta, nil
+}
+
+func (w *chunkWriter) appendDictionary(object []byte) (_ []byte, err error) {
+	if w.packed, err = w.codec.Encode(w.packed, w.dict.values); err != nil {
+		return nil, err
+	}
+	h := pageHeader{kind: format.DictionaryPage, size: int32(len(w.dict.values)), compressed: int32(len(w.packed)), values: int32(len(w.dict.at)), encoding: format.Plain}
+	at := len(object)
+	object = append(h.append(object), w.packed...)
+	w.size += int64(len(object)-at) - int64(h.compressed) + int64(h.size)
+	return object, nil
+}
+
+func (w *chunkWriter) encodings() []format.Encoding {
+	all := []format.Encoding{format.RLE}
+	if w.plainPages || w.dictPages {
+		all = append(all, format.Plain) // a dictionary is plain too
+	}
+	if w.dictPages {
+		all = append(all, format.RLEDictionary)
+	}
+	return all
+}

@@ -1,0 +1,359 @@
+package parquet
+
+import (
+	"sync"
+	"unicode/utf8"
+
+	"github.com/parquet-go/parquet-go/compress/zstd"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// DataOptions say how a [DataWriter] writes. The zero DataOptions are good.
+type DataOptions struct {
+	// GroupRows and GroupBytes end a row group, whichever comes first: rows, and
+	// bytes of content, not compressed. Zero: 122,880 rows, which DuckDB scans in
+	// parallel, and 32 MiB.
+	GroupRows  int64
+	GroupBytes int64
+}
+
+// A DataWriter writes data files: large objects of the rows of one log.
+//
+//	object = "PAR1" { row group } { bloom filter } { column index } { offset index } footer length "PAR1"
+//
+// It keeps the object and one row group, of which the full pages are compressed,
+// in memory. Bloom filters are on session_id, turn_id, record_id and user_id;
+// those of one column lie side by side. Equal rows, given in equal portions, give
+// equal bytes. It is not for concurrent use.
+type DataWriter struct {
+	o      DataOptions
+	chunks []*chunkWriter
+	codec  zstd.Codec
+
+	object []byte
+	groups []writtenGroup
+	rows   int64 // in all
+	open   int64 // of them, in the open row group
+	weight int64 // bytes of content in the open row group
+}
+
+// A writtenGroup is a row group that is in the object, and what stands behind
+// all of them, by column.
+type writtenGroup struct {
+	meta    format.RowGroup
+	blooms  [][]byte
+	indexes [][]byte // of columns
+	offsets [][]byte
+}
+
+// NewDataWriter returns a DataWriter.
+func NewDataWriter(o DataOptions) *DataWriter {
+	w := &DataWriter{o: o, codec: zstd.Codec{Level: zstd.SpeedFastest}}
+	if w.o.GroupRows == 0 {
+		w.o.GroupRows = maxGroupRows
+	}
+	if w.o.GroupBytes == 0 {
+		w.o.GroupBytes = maxGroupBytes
+	}
+	for i := range columns {
+		w.chunks = append(w.chunks, newChunkWriter(&columns[i], &w.codec))
+	}
+	w.Reset()
+	return w
+}
+
+// Reset begins a new object, and keeps what memory it can. It is needed after an
+// error alone: Close leaves the writer as new.
+func (w *DataWriter) Reset() {
+	w.object, w.groups, w.rows = append([]byte(nil), magic...), nil, 0
+	w.resetGroup()
+}
+
+func (w *DataWriter) resetGroup() {
+	w.open, w.weight = 0, 0
+	for _, c := range w.chunks {
+		c.reset()
+	}
+}
+
+// NumRows returns how many rows were written.
+func (w *DataWriter) NumRows() int64 { return w.rows }
+
+// Size returns about how long the object is, in bytes, as if it ended here.
+func (w *DataWriter) Size() int64 {
+	n := int64(len(w.object))
+	for _, c := range w.chunks {
+		n += c.buffered()
+	}
+	return n
+}
+
+// Rows appends rows, of which it keeps nothing. The error is a [*RowError], whose
+// Row is an index into rows: then nothing was written.
+func (w *DataWriter) Rows(rows []*chain.Row) error {
+	for i, r := range rows {
+		for j := range columns {
+			if reason := columns[j].refuses(r); reason != "" {
+				return &RowError{Row: i, Column: columns[j].name, Reason: reason}
+			}
+		}
+	}
+	for len(rows) > 0 {
+		n := w.fitting(rows)
+		for _, c := range w.chunks {
+			if err := c.addRows(rows[:n]); err != nil {
+				return err
+			}
+		}
+		rows = rows[n:]
+		if err := w.added(int64(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fitting returns how many of the rows go into the open row group: one at least.
+func (w *DataWriter) fitting(rows []*chain.Row) int {
+	for i, r := range rows {
+		if w.open+int64(i) >= w.o.GroupRows || w.weight >= w.o.GroupBytes {
+			return i
+		}
+		w.weight += int64(contentSize(r))
+	}
+	return len(rows)
+}
+
+// added counts rows that all chunks have, and ends the row group if it is full.
+func (w *DataWriter) added(rows int64) error {
+	w.rows, w.open = w.rows+rows, w.open+rows
+	if w.open < w.o.GroupRows && w.weight < w.o.GroupBytes {
+		return nil
+	}
+	return w.endGroup()
+}
+
+// refuses returns the reason why a row cannot be written, or "".
+func (c *column) refuses(r *chain.Row) string {
+	switch {
+	case c.text != nil:
+		return c.refusesText(c.text(r))
+	case c.slot != nil:
+		_, reason := slotValue(c, *c.slot(r))
+		return reason
+	case c.num != nil:
+		n := c.num(r)
+		if c.required && !n.Valid {
+			return reasonNull
+		}
+		_, reason := numValue(c, n.N, n.Valid)
+		return reason
+	case c.list != nil:
+		for _, s := range *c.list(r) {
+			if reason := c.refusesText(&audit.Text{S: s, Valid: true}); reason != "" {
+				return reason
+			}
+		}
+	}
+	return ""
+}
+
+func (c *column) refusesText(t *audit.Text) string {
+	switch {
+	case !t.Valid && c.required:
+		return reasonNull
+	case len(t.S) > maxValue:
+		return reasonLong
+	case !utf8.ValidString(t.S):
+		return reasonUTF8
+	}
+	return ""
+}
+
+// addRows adds what rows have in the column.
+func (w *chunkWriter) addRows(rows []*chain.Row) error {
+	for _, r := range rows {
+		w.addRow(r)
+		if err := w.endRow(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *chunkWriter) addRow(r *chain.Row) {
+	switch c := w.column; {
+	case c.text != nil:
+		if t := c.text(r); t.Valid {
+			w.text = append(w.text[:0], t.S...)
+			w.bytesValue(w.text)
+			return
+		}
+	case c.slot != nil:
+		if slot := *c.slot(r); slot != nil {
+			w.bytesValue(slot)
+			return
+		}
+	case c.num != nil:
+		if n := c.num(r); n.Valid {
+			w.number(n.N)
+			return
+		}
+	case c.hash != nil:
+		w.hash(c.hash(r)[:])
+		return
+	case c.null != nil:
+		if n := c.null(r); n.Valid {
+			w.hash(n.Hash[:])
+			return
+		}
+	default:
+		w.listValue(*c.list(r))
+		return
+	}
+	w.null(0)
+}
+
+// File appends all rows of another object, as [DataWriter.Rows] would. The error
+// matches [ErrMalformed] where the object is damaged; the writer is then to be
+// reset.
+func (w *DataWriter) File(f *File) error {
+	batch := make([]chain.Row, 0, batchRows)
+	for r, err := range f.Rows() {
+		if err != nil {
+			return err
+		}
+		if batch = append(batch, *r); len(batch) == cap(batch) {
+			if err := w.Rows(refs(batch)); err != nil {
+				return err
+			}
+			batch = batch[:0]
+		}
+	}
+	return w.Rows(refs(batch))
+}
+
+// endGroup writes the open row group.
+func (w *DataWriter) endGroup() error {
+	if w.open == 0 {
+		return nil
+	}
+	g := writtenGroup{meta: format.RowGroup{NumRows: w.open, FileOffset: int64(len(w.object)), Ordinal: int16(len(w.groups))}}
+	for _, c := range w.chunks {
+		if err := w.endChunk(&g, c); err != nil {
+			return err
+		}
+	}
+	w.groups = append(w.groups, g)
+	w.resetGroup()
+	return nil
+}
+
+func (w *DataWriter) endChunk(g *writtenGroup, c *chunkWriter) error {
+	object, meta, err := c.finish(w.object)
+	if err != nil {
+		return err
+	}
+	w.object = object
+	var bloom []byte
+	if c.bloom != nil {
+		if bloom, err = c.bloom.append(nil); err != nil {
+			return err
+		}
+	}
+	index, err := c.columnIndex()
+	if err != nil {
+		return err
+	}
+	offsets, err := thrift.Marshal(new(thrift.CompactProtocol), &format.OffsetIndex{PageLocations: c.places})
+	if err != nil {
+		return err
+	}
+	g.blooms, g.indexes, g.offsets = append(g.blooms, bloom), append(g.indexes, index), append(g.offsets, offsets)
+	g.meta.Columns = append(g.meta.Columns, format.ColumnChunk{MetaData: meta})
+	g.meta.TotalByteSize += meta.TotalUncompressedSize
+	g.meta.TotalCompressedSize += meta.TotalCompressedSize
+	return nil
+}
+
+// Close returns the object, which is the caller's own memory, with metadata as
+// the value of the key "ledgerlake" unless it is nil. The writer is then as new.
+func (w *DataWriter) Close(metadata []byte) ([]byte, error) {
+	defer w.Reset()
+	if err := w.endGroup(); err != nil {
+		return nil, err
+	}
+	w.appendBehind()
+	meta, err := emptyFooter()
+	if err != nil {
+		return nil, err
+	}
+	meta.NumRows = w.rows
+	for i := range w.groups {
+		meta.RowGroups = append(meta.RowGroups, w.groups[i].meta)
+	}
+	if metadata != nil {
+		meta.KeyValueMetadata = []format.KeyValue{{Key: metadataKey, Value: string(metadata)}}
+	}
+	return appendFooter(w.object, &meta)
+}
+
+// appendBehind appends bloom filters and indexes, column by column, and writes
+// down where they are.
+func (w *DataWriter) appendBehind() {
+	for j := range columns {
+		for i := range w.groups {
+			m := &w.groups[i].meta.Columns[j].MetaData
+			at, n := w.behind(w.groups[i].blooms[j])
+			m.BloomFilterOffset, m.BloomFilterLength = at, n
+		}
+	}
+	for i := range w.groups {
+		for j := range columns {
+			c := &w.groups[i].meta.Columns[j]
+			c.ColumnIndexOffset, c.ColumnIndexLength = w.behind(w.groups[i].indexes[j])
+		}
+	}
+	for i := range w.groups {
+		for j := range columns {
+			c := &w.groups[i].meta.Columns[j]
+			c.OffsetIndexOffset, c.OffsetIndexLength = w.behind(w.groups[i].offsets[j])
+		}
+	}
+}
+
+// behind appends a part, and returns its place: 0, 0 for none.
+func (w *DataWriter) behind(part []byte) (at int64, n int32) {
+	if len(part) == 0 {
+		return 0, 0
+	}
+	at = int64(len(w.object))
+	w.object = append(w.object, part...)
+	return at, int32(len(part))
+}
+
+// emptyFooter returns the footer of an object without rows, which Encoder and
+// DataWriter have in common.
+func emptyFooter() (format.FileMetaData, error) {
+	meta, err := footerOnce()
+	if err != nil {
+		return format.FileMetaData{}, err
+	}
+	return *meta, nil
+}
+
+var footerOnce = sync.OnceValues(func() (*format.FileMetaData, error) {
+	object, err := NewEncoder().Encode(nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := splitFooter(object, int64(len(object)))
+	if err != nil {
+		return nil, err
+	}
+	return readFooter(raw)
+})
