@@ -1,11 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"net/http"
 	"sync/atomic"
 	"time"
 
+	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 )
 
@@ -96,14 +96,14 @@ func (h *health) late(p *pipeline.PartitionStatus, now time.Time) string {
 	return "nothing durable for " + now.Sub(p.LastCommit).Round(time.Second).String() + ", and something is waiting"
 }
 
-// serveReady answers /readyz: 200 or 503, and why.
-func (h *health) serveReady(w http.ResponseWriter, _ *http.Request) {
+// ServeReady answers /readyz: 200 or 503, and why.
+func (h *health) ServeReady(w http.ResponseWriter, _ *http.Request) {
 	r := h.ready(time.Now())
-	answer(w, r.Ready, r)
+	daemon.Answer(w, r.Ready, r)
 }
 
-// serveAlive answers /healthz.
-func (h *health) serveAlive(w http.ResponseWriter, _ *http.Request) {
+// ServeAlive answers /healthz.
+func (h *health) ServeAlive(w http.ResponseWriter, _ *http.Request) {
 	answered := make(chan struct{})
 	go func() { h.status(); close(answered) }()
 	alive := true
@@ -112,18 +112,7 @@ func (h *health) serveAlive(w http.ResponseWriter, _ *http.Request) {
 	case <-time.After(aliveWithin):
 		alive = false
 	}
-	answer(w, alive, struct {
+	daemon.Answer(w, alive, struct {
 		Alive bool `json:"alive"`
 	}{alive})
-}
-
-func answer(w http.ResponseWriter, good bool, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	if !good {
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(body) // who asked is gone
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 )
 
@@ -95,7 +96,7 @@ func TestDeadlockIsNotAlive(t *testing.T) {
 		h.begin(func() pipeline.Status { <-forever; return pipeline.Status{} })
 		began := time.Now()
 		w := httptest.NewRecorder()
-		h.serveAlive(w, httptest.NewRequest("GET", "/healthz", nil))
+		h.ServeAlive(w, httptest.NewRequest("GET", "/healthz", nil))
 		if took := time.Since(began); w.Code != 503 || took != aliveWithin {
 			t.Errorf("%d after %v", w.Code, took)
 		}
@@ -107,7 +108,7 @@ func TestDeadlockIsNotAlive(t *testing.T) {
 func ask(t *testing.T, h *health, m *metrics, path string) (code int, body map[string]any) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	handler(h, m.registry).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	daemon.Handler(h, m.registry).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 		t.Fatalf("%s: %v: %s", path, err, w.Body)
 	}
@@ -122,7 +123,7 @@ func TestReadinessJSON(t *testing.T) {
 		`{"ready":false,"partitions":3,"notReady":[{"topic":"audit.calls","partition":3,"why":"stopped: <x>"}]}`: {Partitions: 3, NotReady: []notReady{{orders.Topic, orders.Partition, "stopped: <x>"}}},
 	} {
 		w := httptest.NewRecorder()
-		answer(w, r.Ready, r)
+		daemon.Answer(w, r.Ready, r)
 		if got := strings.TrimSpace(w.Body.String()); got != want || (w.Code == 200) != r.Ready {
 			t.Errorf("%d %s, want %s", w.Code, got, want)
 		}
@@ -136,7 +137,7 @@ func TestOtherRequests(t *testing.T) {
 	for request, want := range map[string]int{"GET /": 404, "GET /debug/pprof/": 404, "POST /metrics": 405, "HEAD /healthz": 200, "GET /metrics": 200} {
 		method, path, _ := strings.Cut(request, " ")
 		w := httptest.NewRecorder()
-		handler(h, m.registry).ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		daemon.Handler(h, m.registry).ServeHTTP(w, httptest.NewRequest(method, path, nil))
 		if w.Code != want {
 			t.Errorf("%s: %d, want %d", request, w.Code, want)
 		}
@@ -144,8 +145,7 @@ func TestOtherRequests(t *testing.T) {
 }
 
 // A port that was asked for and is taken is bad configuration: exit code 2, and
-// a line with the setting. The default one is no reason not to start; nor is
-// there a listener where none is wanted.
+// a line with the setting.
 func TestListen(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -157,12 +157,4 @@ func TestListen(t *testing.T) {
 	if want := fmt.Sprintf("%s: http.listen (flag --http.listen): listen tcp %s: bind: address already in use\n", program, address); code != exitBadUse || stderr != want {
 		t.Errorf("exit %d\n got %swant %s", code, stderr, want)
 	}
-	r, log := reporting(false)
-	if l, err := listen(r.log, config.HTTP{Listen: address}, nil); l != nil || err != nil || !strings.Contains(log.String(), "set http.listen") {
-		t.Errorf("the default port is taken: %v, error %v, log %s", l, err, log)
-	}
-	if l, err := listen(r.log, config.HTTP{}, nil); l != nil || err != nil {
-		t.Errorf("none: %v, error %v", l, err)
-	}
-	serve(nil, nil, nil)()
 }

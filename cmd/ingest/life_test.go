@@ -14,6 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/ledgerlake/ledgerlake/kafka"
 )
 
 // Five records, and SIGTERM before a store that takes two seconds has any of
@@ -228,7 +230,7 @@ func (s *stage) leaveByInstance() {
 	s.cluster.ControlKey(int16(kmsg.ConsumerGroupHeartbeat), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		s.cluster.KeepControl()
 		request := r.(*kmsg.ConsumerGroupHeartbeatRequest)
-		if request.MemberEpoch != staticallyAway || request.InstanceID != nil {
+		if request.MemberEpoch != kafka.StaticallyAway || request.InstanceID != nil {
 			return nil, nil, false
 		}
 		response := r.ResponseKind().(*kmsg.ConsumerGroupHeartbeatResponse)
@@ -357,7 +359,7 @@ func TestNoTokens(t *testing.T) {
 	}
 	for url, why := range map[string]string{service.URL: "401 Unauthorized invalid_client", "http://127.0.0.1:1/token": "connection refused"} {
 		s := newStage(t, kfake.SeedTopics(1, "audit.calls"))
-		guardCluster(s.cluster, "OAUTHBEARER", "", func([]byte) string { return "" })
+		speakOAuth(s.cluster)
 		a := s.start("--topics", "audit.calls", "--log-level", "info", "--kafka.sasl.mechanism", "oauthbearer",
 			"--kafka.sasl.oauth.token-url", url, "--kafka.sasl.oauth.client-id", "ingest", "--kafka.sasl.oauth.client-secret-file", secret)
 		s.until("says why", func() bool { return strings.Contains(a.log.String(), why) })
@@ -372,4 +374,16 @@ func TestNoTokens(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// speakOAuth has brokers that would take everybody ask for tokens first.
+func speakOAuth(cluster *kfake.Cluster) {
+	cluster.ControlKey(int16(kmsg.SASLHandshake), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		response := r.ResponseKind().(*kmsg.SASLHandshakeResponse)
+		if r.(*kmsg.SASLHandshakeRequest).Mechanism != "OAUTHBEARER" {
+			response.ErrorCode = kerr.UnsupportedSaslMechanism.Code
+		}
+		return response, nil, true
+	})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 	"github.com/ledgerlake/ledgerlake/s3sink"
 )
@@ -33,7 +34,7 @@ func idle() pipeline.Status { return pipeline.Status{} }
 func scrape(t *testing.T, m *metrics) (series []string, size int) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	handler(&health{}, m.registry).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	daemon.Handler(&health{}, m.registry).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	if w.Code != 200 {
 		t.Fatalf("status %d: %s", w.Code, w.Body)
 	}

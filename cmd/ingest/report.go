@@ -2,48 +2,17 @@ package main
 
 import (
 	"context"
-	"io"
 	"maps"
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
-	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 )
-
-// newLogger returns a logger that writes to w.
-func newLogger(w io.Writer, l config.Log) *zap.Logger {
-	e := zap.NewProductionEncoderConfig()
-	e.TimeKey, e.EncodeTime = "time", zapcore.RFC3339NanoTimeEncoder
-	e.EncodeDuration = zapcore.StringDurationEncoder
-	encoder := zapcore.NewJSONEncoder(e)
-	if l.Format == "console" {
-		e.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
-		encoder = zapcore.NewConsoleEncoder(e)
-	}
-	level, err := zapcore.ParseLevel(l.Level)
-	if err != nil {
-		panic(err) // config takes zap's own words only
-	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level))
-}
-
-// perSecond is how many lines a second the log has of one message where
-// records, or a store or broker that is away, could cause any number.
-const perSecond = 5
-
-// sampled returns a logger that keeps to perSecond.
-func sampled(log *zap.Logger) *zap.Logger {
-	return log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
-		return zapcore.NewSamplerWithOptions(c, time.Second, perSecond, 0)
-	}))
-}
 
 // A report turns what the pipeline does into lines of a log and into sums.
 // It never sees payload; tenant ids it only shows where it was told to.
@@ -63,7 +32,7 @@ type sums struct {
 }
 
 func newReport(log *zap.Logger, tenants bool) *report {
-	return &report{log: log, often: sampled(log), tenants: tenants}
+	return &report{log: log, often: daemon.Sampled(log), tenants: tenants}
 }
 
 // events returns the funcs that the pipeline calls.
@@ -210,28 +179,4 @@ func (r *report) total() []zap.Field {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.life.fields()
-}
-
-// A clientLog is the log of the Kafka client. What it calls information is
-// detail to us; only its warnings and errors show at the usual level.
-type clientLog struct{ log *zap.SugaredLogger }
-
-// Level returns the least that the client needs to say.
-func (c clientLog) Level() kgo.LogLevel {
-	if c.log.Level() == zapcore.DebugLevel {
-		return kgo.LogLevelInfo
-	}
-	return kgo.LogLevelWarn
-}
-
-// Log writes one line.
-func (c clientLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
-	to := zapcore.DebugLevel
-	switch level {
-	case kgo.LogLevelError:
-		to = zapcore.ErrorLevel
-	case kgo.LogLevelWarn:
-		to = zapcore.WarnLevel
-	}
-	c.log.Logw(to, "kafka client: "+msg, keyvals...)
 }

@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 )
 
@@ -23,7 +23,7 @@ var orders = archive.Line{Topic: "audit.calls", TopicID: "kTqBbX2gT0uYv1sO4cW9Zg
 // reporting returns a report that writes to a buffer.
 func reporting(tenants bool) (*report, *bytes.Buffer) {
 	log := new(bytes.Buffer)
-	return newReport(newLogger(log, config.Log{Level: "debug", Format: "json"}), tenants), log
+	return newReport(daemon.NewLogger(log, config.Log{Level: "debug", Format: "json"}), tenants), log
 }
 
 // lines decodes a log.
@@ -110,8 +110,8 @@ func TestRejectsDoNotFloodTheLog(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		ev.Stopped(orders, errors.New("truncated"))
-		if n := strings.Count(log.String(), "record rejected"); n != 3*perSecond {
-			t.Errorf("%d lines of rejects in 3 s, want %d", n, 3*perSecond)
+		if n := strings.Count(log.String(), "record rejected"); n != 3*daemon.PerSecond {
+			t.Errorf("%d lines of rejects in 3 s, want %d", n, 3*daemon.PerSecond)
 		}
 		if !strings.Contains(log.String(), "partition stopped") {
 			t.Error("the line that matters is missing")
@@ -135,46 +135,4 @@ func TestProgress(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A stop takes as long as it takes within the timeout, and not longer; before
-// the stop there is no timeout.
-func TestStopWithin(t *testing.T) {
-	for _, tt := range []struct {
-		takes time.Duration // after the stop
-		want  error
-	}{{0, nil}, {19 * time.Second, nil}, {21 * time.Second, errNotStopped}, {time.Hour, errNotStopped}} {
-		synctest.Test(t, func(t *testing.T) {
-			const life, timeout = time.Hour, 20 * time.Second
-			ctx, cancel := context.WithTimeout(t.Context(), life)
-			defer cancel()
-			began := time.Now()
-			err := within(ctx, timeout, func() error { <-ctx.Done(); time.Sleep(tt.takes); return nil })
-			if took := time.Since(began) - life; !errors.Is(err, tt.want) || took != min(tt.takes, timeout) {
-				t.Errorf("a stop of %v: %v after %v", tt.takes, err, took)
-			}
-			if tt.want != nil && exitCode(err) != exitFailure {
-				t.Errorf("exit code %d", exitCode(err))
-			}
-			time.Sleep(tt.takes) // let it end before the bubble does
-		})
-	}
-}
-
-// The Kafka client's warnings are shown at the usual level; its information is
-// shown at debug alone.
-func TestClientLog(t *testing.T) {
-	for level, want := range map[string]int{"info": 2, "debug": 3, "error": 1} {
-		var log bytes.Buffer
-		c := clientLog{newLogger(&log, config.Log{Level: level, Format: "console"}).Sugar()}
-		c.Log(kgo.LogLevelError, "cannot dial", "addr", "127.0.0.1:9092")
-		c.Log(kgo.LogLevelWarn, "cannot join")
-		c.Log(kgo.LogLevelInfo, "joined")
-		if n := strings.Count(log.String(), "\n"); n != want {
-			t.Errorf("%d lines at %s, want %d:\n%s", n, level, want, log.String())
-		}
-		if wantInfo := level == "debug"; (c.Level() >= kgo.LogLevelInfo) != wantInfo {
-			t.Errorf("at %s the client is asked for %v", level, c.Level())
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 )
 
@@ -61,16 +62,14 @@ func readOnly(s *config.Ingest, origins config.Origins, order *config.Reset) {
 // written on the way.
 func (p *process) resetSettings(ctx context.Context) (pipeline.Settings, error) {
 	s := p.pipelineSettings()
-	err := untilAnswered(ctx, p.log, func() (err error) { s.Root, err = archive.OpenRoot(ctx, p.bucket); return err })
+	err := daemon.UntilAnswered(ctx, p.log, func() (err error) { s.Root, err = archive.OpenRoot(ctx, p.bucket); return err })
 	if err != nil {
 		return s, fmt.Errorf("bucket: %w", err)
 	}
-	if p.keys.settings.KMS.Key != "" {
-		if err := p.keys.openKMS(ctx); err != nil {
-			return s, err
-		}
+	if err := p.keys.OpenKMS(ctx); err != nil {
+		return s, err
 	}
-	s.Keys = p.keys.ring
+	s.Keys = p.keys.Ring()
 	return s, nil
 }
 

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"runtime/debug"
 	"slices"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
@@ -17,8 +14,10 @@ import (
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 	"github.com/ledgerlake/ledgerlake/s3sink"
+	"github.com/ledgerlake/ledgerlake/signing"
 )
 
 // ingest is the command run: it archives until ctx is done.
@@ -50,7 +49,7 @@ type process struct {
 	kafka        []kgo.Opt // how to connect
 	bucket       *s3sink.Bucket
 	anchorBucket *s3sink.Bucket // nil: there is none
-	keys         *keys
+	keys         *signing.Keys
 	master       []byte     // of keyed logs
 	logKeys      chain.Keys // of those with keys of their own
 }
@@ -60,10 +59,10 @@ func newProcess(ctx context.Context, s *config.Ingest, origins config.Origins, s
 	if err := check(s, origins); err != nil {
 		return nil, err
 	}
-	log := newLogger(stderr, s.Log)
-	p = &process{settings: s, origins: origins, log: log, often: sampled(log), health: &health{readyAge: s.HTTP.ReadyAge}}
+	log := daemon.NewLogger(stderr, s.Log)
+	p = &process{settings: s, origins: origins, log: log, often: daemon.Sampled(log), health: &health{readyAge: s.HTTP.ReadyAge}}
 	p.metrics = newMetrics(p.health.status, s.HTTP)
-	if p.keys, err = newKeys(log, s.Keys, origins); err != nil {
+	if p.keys, err = signing.New(log, signing.Anchors, s.Keys, origins); err != nil {
 		return nil, err
 	}
 	p.kafka, err = connection(ctx, s, origins, func(what string, err error) { p.often.Warn(what, zap.Error(err)) })
@@ -85,11 +84,11 @@ func newProcess(ctx context.Context, s *config.Ingest, origins config.Origins, s
 // run archives until ctx is done. Who asks is answered from the first moment to
 // the last: also while the bucket does not answer, and while it stops.
 func (p *process) run(ctx context.Context) error {
-	listener, err := listen(p.log, p.settings.HTTP, p.origins)
+	listener, err := daemon.Listen(p.log, p.settings.HTTP, p.origins)
 	if err != nil {
 		return err
 	}
-	defer serve(listener, p.health, p.metrics.registry)()
+	defer daemon.Serve(listener, p.health, p.metrics.registry)()
 	defer context.AfterFunc(ctx, p.stopping)()
 	s := p.pipelineSettings()
 	if err := p.ready(ctx, &s); err != nil {
@@ -112,7 +111,11 @@ func (p *process) ready(ctx context.Context, s *pipeline.Settings) error {
 	if err := examine(ctx, p.log, s, p.bucket); err != nil {
 		return err
 	}
-	return p.keys.begin(ctx, s)
+	if err := p.keys.Begin(ctx, s.Root.ArchiveID, s.Archive, s.AnchorCopy); err != nil {
+		return err
+	}
+	s.Keys, s.AnchorKeys, s.Signers = p.keys.Ring(), p.keys.Says(), p.keys.Signers()
+	return nil
 }
 
 // stopping says that this process takes nothing new.
@@ -129,14 +132,9 @@ func check(s *config.Ingest, origins config.Origins) error {
 	return s.Check(origins)
 }
 
-// openBucket opens the bucket. All that can be wrong is a setting, because no
-// request is made.
+// openBucket opens the bucket.
 func openBucket(ctx context.Context, s *config.Ingest) (*s3sink.Bucket, error) {
-	bucket, err := s3sink.Open(ctx, s.Bucket, s.S3)
-	if err != nil {
-		return nil, &config.Error{Name: "s3", Fault: err.Error()}
-	}
-	return bucket, nil
+	return daemon.OpenBucket(ctx, s.Bucket, s.S3)
 }
 
 // openSecond opens the bucket that anchors are copied to, nil where there is none.
@@ -161,7 +159,7 @@ func (p *process) second() archive.Bucket {
 
 func (p *process) pipelineSettings() pipeline.Settings {
 	s := p.settings
-	client := slices.Concat(p.kafka, membership(s, p.kafka), []kgo.Opt{kgo.WithLogger(clientLog{p.often.Sugar()})})
+	client := slices.Concat(p.kafka, membership(s, p.kafka), []kgo.Opt{kgo.WithLogger(daemon.ClientLog{To: p.often.Sugar()})})
 	return pipeline.Settings{
 		Archive:         p.bucket,
 		Client:          client,
@@ -208,8 +206,8 @@ func (p *process) archive(ctx context.Context, r *report, engine *pipeline.Inges
 	reporting, stop := context.WithCancel(context.Background())
 	defer stop()
 	go r.progress(reporting, s.Log.Progress)
-	boundHeap(s.Memory + s.Memory/4 + 64<<20)
-	err := within(ctx, s.ShutdownTimeout, func() error { return engine.Run(ctx) })
+	daemon.BoundHeap(s.Memory + s.Memory/4 + 64<<20)
+	err := daemon.Within(ctx, s.ShutdownTimeout, func() error { return engine.Run(ctx) })
 	p.log.Info("ingest ends", append(r.total(), zap.Bool("clean", err == nil))...)
 	return err
 }
@@ -230,32 +228,4 @@ func sources(s *config.Ingest) (fields []zap.Field) {
 		fields = append(fields, zap.Strings("partitions", partitions))
 	}
 	return fields
-}
-
-// errNotStopped: the clean stop took too long. Nothing is lost by it: the next
-// owner of the partitions goes on where the bucket says that they end.
-var errNotStopped = errors.New("not stopped in time; what is not durable is left to the next owner")
-
-// within returns what run returns, or [errNotStopped] where it has not returned
-// so long after ctx was done. run is then left behind, for the process to end.
-func within(ctx context.Context, timeout time.Duration, run func() error) error {
-	result := make(chan error, 1)
-	go func() { result <- run() }()
-	late := make(chan struct{})
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(timeout, func() { close(late) }) })()
-	select {
-	case err := <-result:
-		return err
-	case <-late:
-		return fmt.Errorf("%w: shutdown-timeout is %v", errNotStopped, timeout)
-	}
-}
-
-// boundHeap has the collector work harder before the heap passes limit, in
-// bytes, unless GOMEMLIMIT says otherwise. Without it the heap grows to twice
-// what is in use.
-func boundHeap(limit int64) {
-	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		debug.SetMemoryLimit(limit)
-	}
 }

@@ -2,23 +2,16 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"iter"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/sasl"
-	"github.com/twmb/franz-go/pkg/sasl/oauth"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/kafka"
 )
 
 // anchorTopic is where ingest keeps copies of anchors, unless it is told
@@ -37,11 +30,14 @@ func kafkaNotes(place string, k *config.Kafka) (func(context.Context) iter.Seq2[
 	if topic == "" {
 		topic = anchorTopic
 	}
-	opts, err := kafkaOptions(k)
+	own := *k
+	own.ClientID = program
+	opts, err := kafka.Connect(context.Background(), kafka.Connection{
+		Brokers: strings.Split(brokers, ","), Kafka: &own, Agent: program + "/" + version, Warn: func(string, error) {},
+	})
 	if err != nil {
 		return nil, err
 	}
-	opts = append(opts, kgo.SeedBrokers(strings.Split(brokers, ",")...), kgo.ClientID(program))
 	return func(ctx context.Context) iter.Seq2[[]byte, error] {
 		return func(yield func([]byte, error) bool) {
 			if err := readTopic(ctx, opts, topic, func(value []byte) bool { return yield(value, nil) }); err != nil {
@@ -49,63 +45,6 @@ func kafkaNotes(place string, k *config.Kafka) (func(context.Context) iter.Seq2[
 			}
 		}
 	}, nil
-}
-
-// kafkaOptions returns how the brokers are reached.
-func kafkaOptions(k *config.Kafka) (opts []kgo.Opt, err error) {
-	if k.TLS {
-		t, err := kafkaTLS(k)
-		if err != nil {
-			return nil, err
-		}
-		opts = append(opts, kgo.DialTLSConfig(t))
-	}
-	m, err := kafkaSASL(&k.SASL)
-	if m != nil {
-		opts = append(opts, kgo.SASL(m))
-	}
-	return opts, err
-}
-
-func kafkaTLS(k *config.Kafka) (*tls.Config, error) {
-	t := &tls.Config{MinVersion: tls.VersionTLS12}
-	if k.CAFile != "" {
-		pem, err := os.ReadFile(k.CAFile)
-		if err != nil {
-			return nil, err
-		}
-		if t.RootCAs = x509.NewCertPool(); !t.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s: no certificate in it", k.CAFile)
-		}
-	}
-	if k.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(k.CertFile, k.KeyFile)
-		if err != nil {
-			return nil, err
-		}
-		t.Certificates = []tls.Certificate{pair}
-	}
-	return t, nil
-}
-
-func kafkaSASL(s *config.SASL) (sasl.Mechanism, error) {
-	secret, err := s.Password.Renewed()
-	if s.Mechanism == config.SASLOAuthBearer {
-		secret, err = s.Token.Renewed()
-	}
-	switch auth := (scram.Auth{User: s.User, Pass: secret}); s.Mechanism {
-	case "":
-		return nil, nil
-	case config.SASLPlain:
-		return plain.Auth{User: s.User, Pass: secret}.AsMechanism(), err
-	case config.SASLScram256:
-		return auth.AsSha256Mechanism(), err
-	case config.SASLScram512:
-		return auth.AsSha512Mechanism(), err
-	case config.SASLOAuthBearer:
-		return oauth.Auth{Token: secret}.AsMechanism(), err
-	}
-	return nil, fmt.Errorf("kafka.sasl.mechanism %s is not known here: want plain, scram or oauthbearer, or copy the topic", s.Mechanism)
 }
 
 // kafkaHelp is the part of help that lists the settings of Kafka.

@@ -1,4 +1,4 @@
-package main
+package kafka
 
 import (
 	"context"
@@ -26,8 +26,8 @@ import (
 // mechanism returns how this process says who it is, nil where it does not.
 // Every mechanism asks for its secret anew for each connection and each time
 // that a broker wants to be told again (KIP-368).
-func mechanism(ctx context.Context, s *config.Ingest) (sasl.Mechanism, error) {
-	c := &s.Kafka.SASL
+func mechanism(ctx context.Context, to *Connection) (sasl.Mechanism, error) {
+	c := &to.Kafka.SASL
 	switch c.Mechanism {
 	case config.SASLPlain:
 		return plain.Plain(func(context.Context) (plain.Auth, error) {
@@ -41,7 +41,7 @@ func mechanism(ctx context.Context, s *config.Ingest) (sasl.Mechanism, error) {
 	case config.SASLOAuthBearer:
 		return oauth.Oauth(bearer(c)), nil
 	case config.SASLAWSMSKIAM:
-		return iam(ctx, s.Brokers)
+		return iam(ctx, to.Brokers, to.Agent)
 	}
 	return nil, nil
 }
@@ -123,17 +123,18 @@ func withoutAnswer(err error) error {
 
 // iam returns the mechanism of Amazon MSK. It refuses brokers of which nobody
 // can tell the region that a signature must name.
-func iam(ctx context.Context, brokers []string) (sasl.Mechanism, error) {
+func iam(ctx context.Context, brokers []string, agent string) (sasl.Mechanism, error) {
 	for _, b := range brokers {
 		if _, _, err := (mskiam.Auth{}).AsManagedStreamingIAMMechanism().Authenticate(ctx, b); err != nil {
 			return nil, fmt.Errorf("%w: want brokers of Amazon MSK, or AWS_REGION in the environment", err)
 		}
 	}
-	return mskiam.ManagedStreamingIAM(new(awsKeys).auth), nil
+	return mskiam.ManagedStreamingIAM((&awsKeys{agent: agent}).auth), nil
 }
 
 // awsKeys are the credentials that the AWS SDK finds where AWS users keep them.
 type awsKeys struct {
+	agent    string
 	mu       sync.Mutex
 	provider aws.CredentialsProvider // nil: look first
 }
@@ -154,5 +155,5 @@ func (k *awsKeys) auth(ctx context.Context) (mskiam.Auth, error) {
 	if err != nil || !c.CanExpire {
 		k.provider = nil
 	}
-	return mskiam.Auth{AccessKey: c.AccessKeyID, SecretKey: c.SecretAccessKey, SessionToken: c.SessionToken, UserAgent: program + "/" + version}, err
+	return mskiam.Auth{AccessKey: c.AccessKeyID, SecretKey: c.SecretAccessKey, SessionToken: c.SessionToken, UserAgent: k.agent}, err
 }

@@ -1,4 +1,7 @@
-package main
+// Package signing is what a process signs notes with: keys of files, and a key
+// that it makes for itself and has certified by AWS KMS, renewed at half of its
+// life; and which keys are good, by the settings.
+package signing
 
 import (
 	"bytes"
@@ -22,13 +25,28 @@ import (
 	"github.com/ledgerlake/ledgerlake/s3sink"
 )
 
-// Keys are what anchors are signed with, and what they say of other keys:
+// A Use says what keys are for: which settings name them, and what they sign.
+type Use struct {
+	What       string // in the plural, for people: anchors
+	Role       sign.Role
+	Files, KMS string // names of the settings
+	Unsigned   string // what it means that none are set
+}
+
+// Anchors are what ingest signs.
+var Anchors = Use{
+	What: "anchors", Role: sign.Anchor, Files: "anchor-key", KMS: "anchor-kms-key",
+	Unsigned: "anchors are not signed: whoever can write to the bucket can write another archive; set anchor-key or anchor-kms-key (docs/keys.md)",
+}
+
+// Keys are what notes are signed with, and which keys are good:
 //
-//	anchor-key        signs each anchor
-//	anchor-kms-key    certifies a key that is made here and signs each anchor
-//	…-keys            are good, says each anchor
-type keys struct {
+//	files            each signs each note
+//	a key of KMS     certifies a key that is made here and signs each note
+//	…-keys           are good; each anchor says so
+type Keys struct {
 	log      *zap.Logger
+	use      Use
 	settings config.Keys
 	origins  config.Origins
 	files    []*sign.Signer
@@ -58,12 +76,12 @@ type certified struct {
 	notAfter time.Time
 }
 
-// newKeys reads the files of keys.
-func newKeys(log *zap.Logger, s config.Keys, origins config.Origins) (*keys, error) {
-	k := &keys{log: log, settings: s, origins: origins, ring: &sign.Ring{}}
+// New reads the files of keys.
+func New(log *zap.Logger, use Use, s config.Keys, origins config.Origins) (*Keys, error) {
+	k := &Keys{log: log, use: use, settings: s, origins: origins, ring: &sign.Ring{}}
 	for _, file := range s.Files {
 		if err := k.read(file); err != nil {
-			return nil, k.fault("anchor-key", err)
+			return nil, k.fault(k.use.Files, err)
 		}
 	}
 	for _, given := range []struct {
@@ -86,11 +104,11 @@ func newKeys(log *zap.Logger, s config.Keys, origins config.Origins) (*keys, err
 }
 
 // fault is a setting that cannot be used.
-func (k *keys) fault(name string, err error) error {
+func (k *Keys) fault(name string, err error) error {
 	return &config.Error{Name: name, Source: k.origins[name], Fault: err.Error()}
 }
 
-func (k *keys) read(file string) error {
+func (k *Keys) read(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -103,12 +121,12 @@ func (k *keys) read(file string) error {
 		return fmt.Errorf("%s: it holds the same key as another of the files", file)
 	}
 	k.files = append(k.files, s)
-	return k.trust(s.VKey(), sign.Anchor, &k.says.Anchor)
+	return k.trust(s.VKey(), k.use.Role, k.saysOf(k.use.Role))
 }
 
 // trust takes a key for good, and has anchors say so. What they say does not
 // depend on the order of settings.
-func (k *keys) trust(vkey string, role sign.Role, says *[]string) error {
+func (k *Keys) trust(vkey string, role sign.Role, says *[]string) error {
 	if err := k.ring.Add(vkey, role, "settings"); err != nil {
 		return err
 	}
@@ -118,46 +136,73 @@ func (k *keys) trust(vkey string, role sign.Role, says *[]string) error {
 	return nil
 }
 
-// begin makes ready what signs, and tells the pipeline of it. Where KMS
-// certifies, it returns once the first certificate is in the bucket, and renews
-// until ctx is done. The second bucket gets the certificates too, when it can.
-func (k *keys) begin(ctx context.Context, s *pipeline.Settings) error {
+// saysOf returns the list of keys that are good for a role.
+func (k *Keys) saysOf(role sign.Role) *[]string {
+	switch role {
+	case sign.Catalog:
+		return &k.says.Catalog
+	case sign.Control:
+		return &k.says.Control
+	}
+	return &k.says.Anchor
+}
+
+// Ring returns the keys that are good.
+func (k *Keys) Ring() *sign.Ring { return k.ring }
+
+// Says returns the keys that are good, as anchors list them.
+func (k *Keys) Says() archive.AnchorKeys { return k.says }
+
+// Signers returns the func that returns what signs a note of a time; nil where
+// no key is set.
+func (k *Keys) Signers() func(at time.Time) []note.Signer {
+	if len(k.files) == 0 && k.kms == nil {
+		return nil
+	}
+	return k.signers
+}
+
+// Begin makes ready what signs, for the archive of an id. Where KMS certifies, it
+// returns once the first certificate is in the bucket, and renews until ctx is
+// done. second, which may be nil, gets the certificates too, when it can.
+func (k *Keys) Begin(ctx context.Context, archiveID string, bucket, second archive.Bucket) error {
 	if k.settings.KMS.Key != "" {
-		if err := k.openKMS(ctx); err != nil {
+		if err := k.OpenKMS(ctx); err != nil {
 			return err
 		}
-		k.id, k.bucket, k.second = s.Root.ArchiveID, s.Archive, s.AnchorCopy
+		k.id, k.bucket, k.second = archiveID, bucket, second
 		if err := k.first(ctx); err != nil {
 			return err
 		}
 		go k.renew(ctx)
 	}
-	s.Keys, s.AnchorKeys = k.ring, k.says
-	if len(k.files) == 0 && k.kms == nil {
-		k.log.Warn("anchors are not signed: whoever can write to the bucket can write another archive; set anchor-key or anchor-kms-key (docs/keys.md)")
+	if k.Signers() == nil {
+		k.log.Warn(k.use.Unsigned)
 		return nil
 	}
-	s.Signers = k.signers
-	k.log.Info("anchors are signed", zap.Strings("vkeys", k.vkeys()))
+	k.log.Info(k.use.What+" are signed", zap.Strings("vkeys", k.vkeys()))
 	return nil
 }
 
-// openKMS asks for the key until KMS answers. A key that is unfit, or that this
+// OpenKMS asks for the key of KMS, where one is set, until KMS answers. A key that is unfit, or that this
 // process may not use, is a fault of the settings.
-func (k *keys) openKMS(ctx context.Context) error {
+func (k *Keys) OpenKMS(ctx context.Context) error {
 	s := k.settings
+	if s.KMS.Key == "" {
+		return nil
+	}
 	for attempt := 1; ; attempt++ {
 		key, err := awskms.Open(ctx, s.KMS.Key, awskms.Options{Name: s.Name, Region: s.KMS.Region, Endpoint: s.KMS.Endpoint})
 		if err == nil {
 			k.kms = key
-			k.log.Info("KMS certifies the key that signs anchors", zap.String("arn", key.ARN()), zap.String("vkey", key.VKey()))
-			return k.trust(key.VKey(), sign.Anchor, &k.says.Anchor)
+			k.log.Info("KMS certifies the key that signs "+k.use.What, zap.String("arn", key.ARN()), zap.String("vkey", key.VKey()))
+			return k.trust(key.VKey(), k.use.Role, k.saysOf(k.use.Role))
 		}
 		if ctx.Err() != nil {
 			return err
 		}
 		if !awskms.Transient(err) {
-			return k.fault("anchor-kms-key", err)
+			return k.fault(k.use.KMS, err)
 		}
 		k.log.Warn("KMS does not answer; trying again", zap.Int("attempt", attempt), zap.Error(err))
 		if pipeline.BackOff(ctx, attempt) != nil {
@@ -168,7 +213,7 @@ func (k *keys) openKMS(ctx context.Context) error {
 
 // first certifies the first key. Where KMS refuses to sign, the process does not
 // start: nothing would be signed.
-func (k *keys) first(ctx context.Context) error {
+func (k *Keys) first(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		err := k.certify(ctx, time.Now())
 		if err == nil {
@@ -181,11 +226,11 @@ func (k *keys) first(ctx context.Context) error {
 		switch {
 		case awskms.Transient(err), s3sink.Transient(err):
 		case errors.As(err, &refused), errors.Is(err, awskms.ErrForged):
-			return k.fault("anchor-kms-key", err)
+			return k.fault(k.use.KMS, err)
 		default:
 			return err
 		}
-		k.log.Warn("the key that signs anchors is not certified yet; trying again", zap.Int("attempt", attempt), zap.Error(err))
+		k.log.Warn("the key that signs "+k.use.What+" is not certified yet; trying again", zap.Int("attempt", attempt), zap.Error(err))
 		if pipeline.BackOff(ctx, attempt) != nil {
 			return err
 		}
@@ -195,7 +240,7 @@ func (k *keys) first(ctx context.Context) error {
 // certify makes a key, has KMS certify it, and puts the certificate into the
 // bucket; only then does the key sign. A crash in between leaves a certificate of
 // a key that nobody has.
-func (k *keys) certify(ctx context.Context, now time.Time) error {
+func (k *Keys) certify(ctx context.Context, now time.Time) error {
 	if k.pending == nil || now.After(k.halfLife(k.pending)) {
 		c, err := k.generate(now)
 		if err != nil {
@@ -217,7 +262,7 @@ func (k *keys) certify(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func (k *keys) generate(now time.Time) (*certified, error) {
+func (k *Keys) generate(now time.Time) (*certified, error) {
 	signer, err := sign.GenerateMember(rand.Reader, k.kms.Name())
 	if err != nil {
 		return nil, err
@@ -247,7 +292,7 @@ func create(ctx context.Context, b archive.Bucket, c *certified) error {
 }
 
 // payOff gives the second bucket the certificates that it may not have yet.
-func (k *keys) payOff(ctx context.Context) {
+func (k *Keys) payOff(ctx context.Context) {
 	for len(k.owed) > 0 {
 		err := k.belongs(ctx, k.second)
 		if err == nil {
@@ -255,7 +300,7 @@ func (k *keys) payOff(ctx context.Context) {
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				k.log.Warn("the second bucket does not get the certificate of the key that signs anchors; trying again", zap.Error(err))
+				k.log.Warn("the second bucket does not get the certificate of the key that signs "+k.use.What+"; trying again", zap.Error(err))
 			}
 			return
 		}
@@ -265,7 +310,7 @@ func (k *keys) payOff(ctx context.Context) {
 
 // belongs requires that a bucket is one of the same archive. The pipeline, which
 // copies the rest, makes it one.
-func (k *keys) belongs(ctx context.Context, b archive.Bucket) error {
+func (k *Keys) belongs(ctx context.Context, b archive.Bucket) error {
 	ours, err := k.bucket.Get(ctx, archive.RootKey)
 	if err != nil {
 		return fmt.Errorf("%s: %w", archive.RootKey, err)
@@ -284,7 +329,7 @@ func (k *keys) belongs(ctx context.Context, b archive.Bucket) error {
 const renewAgain = time.Minute
 
 // renew certifies the next key at half of the life of the one before.
-func (k *keys) renew(ctx context.Context) {
+func (k *Keys) renew(ctx context.Context) {
 	failed := false
 	for {
 		wait := time.Until(k.halfLife(k.current.Load()))
@@ -303,38 +348,38 @@ func (k *keys) renew(ctx context.Context) {
 	}
 }
 
-func (k *keys) renewed(ctx context.Context, now time.Time) bool {
+func (k *Keys) renewed(ctx context.Context, now time.Time) bool {
 	err := k.certify(ctx, now)
 	end := k.current.Load().notAfter
 	switch {
 	case err == nil:
-		k.log.Info("another key signs anchors", zap.String("vkey", k.current.Load().signer.VKey()), zap.Time("notAfter", end))
+		k.log.Info("another key signs "+k.use.What, zap.String("vkey", k.current.Load().signer.VKey()), zap.Time("notAfter", end))
 	case ctx.Err() != nil:
 	case now.Before(end):
-		k.log.Warn("the key that signs anchors is not renewed; trying again", zap.Time("notAfter", end), zap.Error(err))
+		k.log.Warn("the key that signs "+k.use.What+" is not renewed; trying again", zap.Time("notAfter", end), zap.Error(err))
 	default:
-		k.log.Error("the key that signs anchors has ended and is not renewed: anchors wait; trying again", zap.Time("notAfter", end), zap.Error(err))
+		k.log.Error("the key that signs "+k.use.What+" has ended and is not renewed: "+k.use.What+" wait; trying again", zap.Time("notAfter", end), zap.Error(err))
 	}
 	return err == nil
 }
 
-func (k *keys) halfLife(c *certified) time.Time { return c.notAfter.Add(-k.settings.Life / 2) }
+func (k *Keys) halfLife(c *certified) time.Time { return c.notAfter.Add(-k.settings.Life / 2) }
 
 // signers returns what signs an anchor of that time: nothing where the only key
 // has ended.
-func (k *keys) signers(at time.Time) []note.Signer {
+func (k *Keys) signers(at time.Time) []note.Signer {
 	var all []note.Signer
 	for _, s := range k.files {
 		all = append(all, s)
 	}
-	// An anchor's time may be a moment after at.
+	// A note's time may be a moment after at.
 	if c := k.current.Load(); c != nil && at.Add(time.Second).Before(c.notAfter) {
 		all = append(all, c.signer)
 	}
 	return all
 }
 
-func (k *keys) vkeys() (all []string) {
+func (k *Keys) vkeys() (all []string) {
 	for _, s := range k.signers(time.Now()) {
 		all = append(all, s.(*sign.Signer).VKey())
 	}

@@ -1,4 +1,4 @@
-package main
+package kafka
 
 import (
 	"crypto/ecdsa"
@@ -53,9 +53,10 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	fill(ca, old.cert)
 	fill(cert, old.cert)
 	fill(key, old.key)
-	s := config.Ingest{Brokers: cluster.ListenAddrs(), Kafka: config.Kafka{ClientID: "test", TLS: true, CAFile: ca, CertFile: cert, KeyFile: key}}
+	s := Connection{Brokers: cluster.ListenAddrs(), Kafka: &config.Kafka{ClientID: "test", TLS: true, CAFile: ca, CertFile: cert, KeyFile: key}}
 	var warned []string
-	opts, err := connection(t.Context(), &s, nil, func(what string, _ error) { warned = append(warned, what) })
+	s.Warn = func(what string, _ error) { warned = append(warned, what) }
+	opts, err := Connect(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package kafka
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 // leaveTimeout bounds how long a process that has stopped tries to say so.
 const leaveTimeout = 5 * time.Second
 
-// staticallyAway is the member epoch by which a static member of a group of
+// StaticallyAway is the member epoch by which a static member of a group of
 // KIP-848 says that it will be back.
-const staticallyAway = -2
+const StaticallyAway = -2
 
 // A staticLeave says to the brokers that a static member is away, once its
 // client is closed, so that the next process of its name is let in at once.
@@ -42,6 +42,6 @@ func (l *staticLeave) OnClientClosed(closed *kgo.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	away := kmsg.NewPtrConsumerGroupHeartbeatRequest()
-	away.Group, away.MemberID, away.InstanceID, away.MemberEpoch = l.group, member, &l.instance, staticallyAway
+	away.Group, away.MemberID, away.InstanceID, away.MemberEpoch = l.group, member, &l.instance, StaticallyAway
 	_, _ = away.RequestWith(ctx, client)
 }

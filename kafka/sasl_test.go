@@ -1,7 +1,8 @@
-package main
+package kafka
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,9 @@ import (
 	"github.com/ledgerlake/ledgerlake/config"
 )
 
+// agent is who the tests are.
+const agent = "ledgerlake-test/1"
+
 // A guard stands in for a broker that speaks one SASL mechanism which kfake
 // does not: it hears what the client says first, and lets it in or not.
 type guard struct{ cluster *kfake.Cluster }
@@ -35,11 +39,6 @@ func newGuard(t *testing.T, mechanism, answer string, check func(said []byte) st
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	return guardCluster(cluster, mechanism, answer, check)
-}
-
-// guardCluster has brokers that would take everybody speak a mechanism.
-func guardCluster(cluster *kfake.Cluster, mechanism, answer string, check func(said []byte) string) *guard {
 	g := &guard{cluster: cluster}
 	cluster.ControlKey(int16(kmsg.SASLHandshake), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
@@ -66,7 +65,7 @@ func guardCluster(cluster *kfake.Cluster, mechanism, answer string, check func(s
 // options returns how to connect to the guard's broker.
 func (g *guard) options(t *testing.T, s config.SASL) []kgo.Opt {
 	t.Helper()
-	opts, err := connection(t.Context(), &config.Ingest{Brokers: g.cluster.ListenAddrs(), Kafka: config.Kafka{ClientID: "test", SASL: s}}, nil, nil)
+	opts, err := Connect(t.Context(), Connection{Brokers: g.cluster.ListenAddrs(), Kafka: &config.Kafka{ClientID: "test", SASL: s}, Agent: agent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,14 +208,16 @@ func TestIAM(t *testing.T) {
 
 	t.Setenv("AWS_REGION", "")
 	t.Setenv("AWS_DEFAULT_REGION", "")
-	s := config.Ingest{Brokers: []string{"b-1.audit.abc.c2.kafka.eu-central-1.amazonaws.com:9098"}, Kafka: config.Kafka{SASL: config.SASL{Mechanism: config.SASLAWSMSKIAM}}}
-	if _, err := connection(t.Context(), &s, nil, nil); err != nil {
+	s := Connection{Brokers: []string{"b-1.audit.abc.c2.kafka.eu-central-1.amazonaws.com:9098"}, Kafka: &config.Kafka{SASL: config.SASL{Mechanism: config.SASLAWSMSKIAM}}}
+	if _, err := Connect(t.Context(), s); err != nil {
 		t.Error(err)
 	}
 	s.Brokers = append(s.Brokers, "kafka.example:9098")
-	_, err := connection(t.Context(), &s, config.Origins{"kafka.sasl.mechanism": "flag --kafka.sasl.mechanism"}, nil)
+	s.Origins = config.Origins{"kafka.sasl.mechanism": "flag --kafka.sasl.mechanism"}
+	_, err := Connect(t.Context(), s)
 	want := `kafka.sasl.mechanism (flag --kafka.sasl.mechanism): cannot determine the region in "kafka.example": want brokers of Amazon MSK, or AWS_REGION in the environment`
-	if err == nil || err.Error() != want || exitCode(err) != exitBadUse {
+	var fault *config.Error
+	if !errors.As(err, &fault) || err.Error() != want {
 		t.Errorf("\n got %v\nwant %s", err, want)
 	}
 }
@@ -228,7 +229,7 @@ func checkIAM(t *testing.T, said []byte, secret string) string {
 		return err.Error()
 	}
 	at, err := time.Parse("20060102T150405Z", m["x-amz-date"])
-	if err != nil || time.Since(at).Abs() > time.Minute || m["version"] != "2020_10_22" || m["host"] != "127.0.0.1" || !strings.HasPrefix(m["user-agent"], program) {
+	if err != nil || time.Since(at).Abs() > time.Minute || m["version"] != "2020_10_22" || m["host"] != "127.0.0.1" || !strings.HasPrefix(m["user-agent"], agent) {
 		return "strange message " + string(said)
 	}
 	request, err := http.NewRequest(http.MethodGet, "https://"+m["host"]+"/?Action=kafka-cluster%3AConnect&X-Amz-Expires=900", nil)
@@ -268,8 +269,8 @@ func TestPasswordOfAFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := config.Ingest{Brokers: cluster.ListenAddrs(), Kafka: config.Kafka{ClientID: "test", SASL: config.SASL{Mechanism: mechanism, User: "u", Password: password}}}
-		opts, err := connection(t.Context(), &s, nil, nil)
+		s := Connection{Brokers: cluster.ListenAddrs(), Kafka: &config.Kafka{ClientID: "test", SASL: config.SASL{Mechanism: mechanism, User: "u", Password: password}}}
+		opts, err := Connect(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
