@@ -8,7 +8,9 @@
 //	absence        a key that is not there is ErrNotFound, beside any other key
 //	cancelling     a done context is an error, and no half a result
 //
-// [RunSource] is the reading half, for a store that can only be read.
+// [RunSource] is the reading half, for a store that can only be read, and
+// [RunStore] what a compactor needs of a store besides: ranges, the store's
+// time, every version, deletes by version and uploads that were not finished.
 //
 // It does not check durability, which no test of a running process can see,
 // nor how a store behaves when it fails: that is each implementation's own
