@@ -3,10 +3,14 @@
 package s3sink
 
 import (
+	"bytes"
 	"crypto/rand"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/archivetest"
@@ -35,6 +39,51 @@ func itStore(t *testing.T) *Bucket {
 
 func TestRealStoreIsABucket(t *testing.T) {
 	archivetest.Run(t, func(t *testing.T) archive.Bucket { return itStore(t) })
+}
+
+// It is one with versions and without, as far as the bucket has them.
+func TestRealStoreIsAStore(t *testing.T) {
+	archivetest.RunStore(t, func(t *testing.T) *archivetest.Yard {
+		b := itStore(t)
+		return itYard(t, b, itVersioning(t, b))
+	})
+}
+
+func itVersioning(t *testing.T, b *Bucket) archive.Versioning {
+	t.Helper()
+	out, err := b.client.GetBucketVersioning(t.Context(), &s3.GetBucketVersioningInput{Bucket: &b.url.Bucket})
+	if err != nil {
+		t.Log("the store tells nothing of versions: ", err)
+		return archive.Unversioned
+	}
+	return map[types.BucketVersioningStatus]archive.Versioning{
+		types.BucketVersioningStatusEnabled: archive.Versioned, types.BucketVersioningStatusSuspended: archive.Suspended,
+	}[out.Status]
+}
+
+// itYard does by the SDK what no Store can.
+func itYard(t *testing.T, b *Bucket, versioning archive.Versioning) *archivetest.Yard {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &archivetest.Yard{
+		Store: b, Versioning: versioning,
+		Overwrite: func(key string, body []byte) {
+			_, err := b.client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &b.url.Bucket, Key: b.fullKey(key), Body: bytes.NewReader(body)})
+			must(err)
+		},
+		Remove: func(key string) {
+			_, err := b.client.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: &b.url.Bucket, Key: b.fullKey(key)})
+			must(err)
+		},
+		Begin: func(key string) {
+			_, err := b.client.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: &b.url.Bucket, Key: b.fullKey(key)})
+			must(err)
+		},
+	}
 }
 
 // A real store passes the doctor in both forms, before and after it holds an

@@ -23,6 +23,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/ledgerlake/ledgerlake/archive"
 )
 
 // A store is as much of S3 as the tests ask of it, behaving well. A test has
@@ -31,7 +33,8 @@ import (
 type store struct {
 	mu      sync.Mutex
 	objects map[string][]byte
-	page    int // keys on a page of a listing; 0: 1000
+	memory  *archive.Memory // nil: objects are all there is
+	page    int             // keys on a page of a listing; 0: 1000
 	hook    func(w http.ResponseWriter, r *http.Request, body []byte) bool
 	seen    []*http.Request
 	url     string
@@ -104,6 +107,8 @@ func (s *store) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 		answer(w, 404, "NoSuchBucket")
 	case r.Header.Get("Authorization") == "":
 		answer(w, 403, "SignatureDoesNotMatch")
+	case s.memory != nil:
+		s.serveMemory(w, r, key, body)
 	case query.Has("object-lock"):
 		answer(w, 404, "ObjectLockConfigurationNotFoundError")
 	case query.Has("versioning"):
