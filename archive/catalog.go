@@ -54,11 +54,24 @@ const (
 	RedactionReceipted = "receipted" // erasure-done was seen in the archive
 )
 
-// A CatalogRedaction is a redaction that reaches the line.
+// A CatalogRedaction is a redaction that reaches the line. Beyond its state it
+// says what the next receipt has to: only a compactor reads that.
 type CatalogRedaction struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"id"` // record_id of its control row
 	State  string `json:"state"`
+
+	Since   int64            `json:"since,omitempty"`   // the version that purged, or found later what else has to go
+	Erased  [][2]int64       `json:"erased,omitempty"`  // rows that no receipt has named yet: first and last seq, both in it
+	Deleted []CatalogDeleted `json:"deleted,omitempty"` // objects that held those rows
+	Kept    []string         `json:"kept,omitempty"`    // what could not go, in words
+}
+
+// A CatalogDeleted is an object that goes with an erasure, and the versions of
+// it that the store has.
+type CatalogDeleted struct {
+	Key      string   `json:"key"`
+	Versions []string `json:"versions,omitempty"`
 }
 
 // A CatalogCut is where a log begins after a prefix of it was dropped.
@@ -85,6 +98,9 @@ type CatalogDoomed struct {
 // A CatalogPart is the document of one part: the data files of one day.
 type CatalogPart struct {
 	Files []CatalogFile `json:"files"`
+	// Once makes a part of files that made a part before another object: the key
+	// of that one may be doomed. "" is left out; a reader does not look at it.
+	Once string `json:"once,omitempty"`
 }
 
 // A CatalogFile is what a part says of one data file.
@@ -233,7 +249,7 @@ func DecodeCatalog(text string) (*Catalog, error) {
 
 // EncodeCatalogPart returns the bytes of a part.
 func EncodeCatalogPart(p *CatalogPart) ([]byte, error) {
-	return json.Marshal(CatalogPart{orEmpty(p.Files)})
+	return json.Marshal(CatalogPart{orEmpty(p.Files), p.Once})
 }
 
 // DecodeCatalogPart parses a part, strictly, and checks what it says of each
@@ -345,8 +361,27 @@ func readCatalogRedaction(d *doc) (r CatalogRedaction) {
 			default:
 				d.Fail("state %.40q is unknown", r.State)
 			}
-		}})
+		}},
+		field{Name: "since", Optional: true, Read: func(d *doc) { r.Since = d.Count() }},
+		field{Name: "erased", Optional: true, Read: each(&r.Erased, readSeqRange)},
+		field{Name: "deleted", Optional: true, Read: each(&r.Deleted, readCatalogDeleted)},
+		field{Name: "kept", Optional: true, Read: each(&r.Kept, (*doc).Str)})
 	return r
+}
+
+func readSeqRange(d *doc) (r [2]int64) {
+	d.Tuple(func(d *doc) { r[0] = d.Count() }, func(d *doc) { r[1] = d.Count() })
+	if r[1] < r[0] {
+		d.Fail("rows %d to %d", r[0], r[1])
+	}
+	return r
+}
+
+func readCatalogDeleted(d *doc) (o CatalogDeleted) {
+	d.Object(
+		field{Name: "key", Read: func(d *doc) { o.Key = d.Str() }},
+		field{Name: "versions", Optional: true, Read: each(&o.Versions, (*doc).Str)})
+	return o
 }
 
 func readCatalogCut(d *doc) (c CatalogCut) {
@@ -423,6 +458,11 @@ func (c *Catalog) check() error {
 		cut := &c.Cuts[i]
 		if err := chain.CheckFrontier(cut.Size, cut.Frontier); err != nil {
 			return fmt.Errorf("cut of tenant %s: %w", strconv.Quote(cut.Tenant), err)
+		}
+	}
+	for i := range c.Redactions {
+		if r := &c.Redactions[i]; r.Since > c.Version {
+			return fmt.Errorf("redaction %s is purged since version %d, which is later", r.ID, r.Since)
 		}
 	}
 	for _, d := range c.Doomed {

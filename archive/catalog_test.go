@@ -21,7 +21,10 @@ func testCatalog() *Catalog {
 		ArchiveID: "01KBCDEFGHJKMNPQRSTVWXYZ01", Topic: someLine.Topic, TopicID: someLine.TopicID, Partition: 3, Version: 7,
 		Previous: &chain.Hash{9}, Time: Time{time.UnixMicro(1_780_000_000_000_001).UTC()}, Watermark: 12,
 		Parts:      []CatalogPartRef{{Day: "2026-05-28", Key: CatalogPartKey(someLine, chain.Hash{4}), Bytes: 10, SHA256: chain.Hash{4}, Files: 2}},
-		Redactions: []CatalogRedaction{{Tenant: "a<b", ID: someID, State: RedactionGone}},
+		Redactions: []CatalogRedaction{{Tenant: "a<b", ID: someID, State: RedactionGone}, {
+			Tenant: "c", ID: someID, State: RedactionPurged, Since: 6, Erased: [][2]int64{{0, 0}, {3, 9}},
+			Deleted: []CatalogDeleted{{Key: "log/x", Versions: []string{"v1", "null"}}, {Key: "log/y"}}, Kept: []string{"log/x is locked"},
+		}},
 		Cuts:       []CatalogCut{{Tenant: "x", ID: someID, Size: 3, Head: chain.Hash{1}, Frontier: []chain.Hash{{2}, {3}}}},
 		Holds:      []CatalogHold{{Tenant: "x", ID: someID}},
 		Doomed:     []CatalogDoomed{{Key: "log/x", Since: 7}},
@@ -44,7 +47,7 @@ func TestCatalogsComeBackAsTheyWere(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := DecodeCatalog(text)
-		if err != nil || !reflect.DeepEqual(got.Parts, want.Parts) || !reflect.DeepEqual(got.Cuts, want.Cuts) || got.Watermark != want.Watermark {
+		if err != nil || !reflect.DeepEqual(got.Parts, want.Parts) || !reflect.DeepEqual(got.Cuts, want.Cuts) || !reflect.DeepEqual(got.Redactions, want.Redactions) || got.Watermark != want.Watermark {
 			t.Fatalf("%v\n%+v\n%+v", err, got, want)
 		}
 		if again, _ := EncodeCatalog(got); again != text {
@@ -66,6 +69,8 @@ func TestCatalogsThatDisagreeWithThemselves(t *testing.T) {
 		"id":        func(c *Catalog) { c.Redactions[0].ID = "x" },
 		"frontier":  func(c *Catalog) { c.Cuts[0].Size = 4 },
 		"since":     func(c *Catalog) { c.Doomed[0].Since = 8 },
+		"purged":    func(c *Catalog) { c.Redactions[1].Since = 8 },
+		"erased":    func(c *Catalog) { c.Redactions[1].Erased[1] = [2]int64{3, 2} },
 	} {
 		c := testCatalog()
 		change(c)
