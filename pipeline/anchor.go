@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -447,7 +446,7 @@ func (sh *shared) mayAdopt(ctx context.Context, st *archive.State, n *anchorNote
 	}
 	switch {
 	case v == sign.Bad || v == sign.Unknown && !sh.ring.Empty():
-		return fmt.Errorf("anchor %d: %w: it is signed by %s, and by none of anchor-keys", n.Number, archive.ErrOtherAnchor, signersOf(n.note))
+		return fmt.Errorf("anchor %d: %w: it is signed by %s, and by none of anchor-keys", n.Number, archive.ErrOtherAnchor, archive.Signers(n.note))
 	case n.Time.After(sh.Now().Add(clockError)):
 		return fmt.Errorf("anchor %d: %w: its time, %s, is to come", n.Number, archive.ErrOtherAnchor, n.Time.Format(time.RFC3339))
 	case st.Tail.Anchor != nil && n.Time.Before(st.Tail.Anchor.Time):
@@ -486,59 +485,5 @@ func (sh *shared) rewind(ctx context.Context, st *archive.State, ordinal int64) 
 // verdict says whose an anchor is. Where that is not known, the bucket may hold a
 // note by a known key on the key that signed.
 func (sh *shared) verdict(ctx context.Context, n *anchorNote) (sign.State, error) {
-	v := sh.ring.Check(n.note, sign.Anchor, n.Time.Time)
-	if v.State != sign.Unknown || sh.ring.Empty() {
-		return v.State, nil
-	}
-	if err := sh.learnKeysOf(ctx, n.note); err != nil {
-		return v.State, err
-	}
-	if v = sh.ring.Check(n.note, sign.Anchor, n.Time.Time); v.State != sign.Unknown {
-		return v.State, nil
-	}
-	if err := sh.learnKeys(ctx); err != nil {
-		return v.State, err
-	}
-	return sh.ring.Check(n.note, sign.Anchor, n.Time.Time).State, nil
-}
-
-// learnKeysOf reads the notes on the keys that signed n, as far as their names
-// tell where they lie: there is one more with each start of a process.
-func (sh *shared) learnKeysOf(ctx context.Context, n *sign.Note) error {
-	for _, s := range n.Signatures {
-		key, ok := s.KeyNoteKey()
-		if !ok {
-			continue
-		}
-		body, err := sh.Archive.Get(ctx, key)
-		if err != nil && !errors.Is(err, archive.ErrNotFound) {
-			return fmt.Errorf("%s: %w", key, err)
-		}
-		_, _ = sh.ring.AddKeyNote(body, sh.Root.ArchiveID)
-	}
-	return nil
-}
-
-// learnKeys reads the notes on keys that the bucket holds.
-func (sh *shared) learnKeys(ctx context.Context) error {
-	for o, err := range sh.Archive.List(ctx, "key/", "") {
-		if err != nil {
-			return fmt.Errorf("list key/: %w", err)
-		}
-		body, err := sh.Archive.Get(ctx, o.Key)
-		if err != nil {
-			return fmt.Errorf("%s: %w", o.Key, err)
-		}
-		_, _ = sh.ring.AddKeyNote(body, sh.Root.ArchiveID) // one that no known key signed says nothing
-	}
-	return nil
-}
-
-// signersOf names the keys that a note says it is signed by.
-func signersOf(n *sign.Note) string {
-	var names []string
-	for _, s := range n.Signatures {
-		names = append(names, fmt.Sprintf("%s+%08x", s.Name, s.Hash))
-	}
-	return strings.Join(names, ", ")
+	return archive.Verdict(ctx, sh.Archive, sh.ring, sh.Root.ArchiveID, n.note, sign.Anchor, n.Time.Time)
 }

@@ -128,7 +128,7 @@ func (k *copies) catchUp(ctx context.Context) error {
 			strange += n
 		}
 		if strange > 0 {
-			if err := k.c.learnKeys(ctx); err != nil {
+			if err := archive.LearnKeys(ctx, k.c.Archive, k.c.ring, k.c.Root.ArchiveID); err != nil {
 				return err
 			}
 		}

@@ -139,10 +139,10 @@ func (sh *shared) trusted(ctx context.Context, t *trail) (good int, err error) {
 			good = i + 1
 			sh.introduce(n.Keys)
 		case v == sign.Bad:
-			return 0, fmt.Errorf("anchor %d: %w: one of its signatures (%s) is not that of the key", n.Number, archive.ErrOtherAnchor, signersOf(n.note))
+			return 0, fmt.Errorf("anchor %d: %w: one of its signatures (%s) is not that of the key", n.Number, archive.ErrOtherAnchor, archive.Signers(n.note))
 		case v == sign.Unsigned, v == sign.Unknown && (sh.ring.Empty() || i < len(t.notes)-1):
 		default:
-			return 0, fmt.Errorf("anchor %d: %w: %s: name its vkey in anchor-keys, if it is one of yours", n.Number, errStrangers, signersOf(n.note))
+			return 0, fmt.Errorf("anchor %d: %w: %s: name its vkey in anchor-keys, if it is one of yours", n.Number, errStrangers, archive.Signers(n.note))
 		}
 	}
 	return good, nil
