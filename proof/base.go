@@ -539,15 +539,15 @@ func (b *base) cutAt(st *logState, size int64, fault func(string)) {
 		fault("")
 		return
 	}
-	c := b.v.governs.cutAt(st.Tenant, b.line, size)
+	c := b.v.governs.Tenant(st.Tenant).Cut(b.line, size)
 	if c == nil {
 		fault(fmt.Sprintf("the log begins at seq %d, and no archived retention-cut says that the rows before it were dropped", size))
 		return
 	}
-	if !c.anchored {
+	if !c.Anchored {
 		b.rep.openCuts++
 	}
-	st.Size, st.Head, st.tree = size, c.head, chain.Tree{Size: size, Frontier: slices.Clone(c.frontier)}
+	st.Size, st.Head, st.tree = size, c.Cut.Head, chain.Tree{Size: size, Frontier: slices.Clone(c.Cut.Frontier)}
 	b.rep.Erasures.Cut += size
 	b.meet(st, b.expected.heads[st.Tenant], st.Head, Fault{Ordinal: -1, Tenant: st.Tenant})
 }
@@ -812,14 +812,13 @@ func (b *base) checkBelow(ctx context.Context) error {
 func (b *base) stillThere(o *object) {
 	for i := range o.meta.Logs {
 		l := &o.meta.Logs[i]
-		g := b.v.governs.of(l.Tenant)
-		if g == nil || l.Rows == 0 {
+		if l.Rows == 0 {
 			continue
 		}
-		for _, n := range g.named[b.line].within(l.FirstSeq, l.FirstSeq+l.Rows-1) {
-			if n.anchored {
-				seq := max(n.first, l.FirstSeq)
-				b.fault(Fault{Kind: FaultErasure, Key: o.key, Ordinal: o.ordinal, Tenant: l.Tenant, Seq: &seq, Text: fmt.Sprintf("the receipt of redaction %s says that the row was erased, and the segment that holds it is still there", n.order)})
+		for _, n := range b.v.governs.Tenant(l.Tenant).Named(b.line, l.FirstSeq, l.FirstSeq+l.Rows-1) {
+			if n.Anchored {
+				seq := max(n.First, l.FirstSeq)
+				b.fault(Fault{Kind: FaultErasure, Key: o.key, Ordinal: o.ordinal, Tenant: l.Tenant, Seq: &seq, Text: fmt.Sprintf("the receipt of redaction %s says that the row was erased, and the segment that holds it is still there", n.Order)})
 				break
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/control"
 	"github.com/ledgerlake/ledgerlake/parquet"
 )
 
@@ -305,11 +306,11 @@ func (c *lineCatalog) sort() {
 // rows themselves. It is an index: nothing counts without the row behind it.
 func (j *joiner) checkIndex(c *lineCatalog) {
 	g := j.v.governs
-	check := func(tenant, id, kind string) *controlRow {
+	check := func(tenant, id, kind string) *control.Row {
 		if !j.v.wants(tenant) {
 			return nil
 		}
-		row := g.rowOf(tenant, id, kind)
+		row := g.Tenant(tenant).Row(id, kind)
 		if row == nil {
 			j.fault(Fault{Kind: FaultCatalog, Key: c.key, Ordinal: -1, Tenant: tenant, Text: fmt.Sprintf("the catalog names the %s %s, and no control row of that id is archived", kind, id)})
 		}
@@ -327,7 +328,7 @@ func (j *joiner) checkIndex(c *lineCatalog) {
 		if row == nil {
 			continue
 		}
-		if cut := row.cut; cut == nil || cut.log != c.newest.Line() || cut.size != e.Size || cut.head != e.Head || !slices.Equal(cut.frontier, e.Frontier) {
+		if cut := row.Cut; cut == nil || cut.Log != c.newest.Line() || cut.Size != e.Size || cut.Head != e.Head || !slices.Equal(cut.Frontier, e.Frontier) {
 			j.fault(Fault{Kind: FaultCatalog, Key: c.key, Ordinal: -1, Tenant: e.Tenant, Seq: &e.Size, Text: fmt.Sprintf("the catalog's cut at %d is not what the control row %s says", e.Size, e.ID)})
 		}
 	}
@@ -375,10 +376,10 @@ func (j *joiner) survivor(ctx context.Context, o archive.Object, f *archive.Cata
 	}
 	name, _ := archive.ParseDataKey(o.Key)
 	line := archive.Line{Topic: unescape(j.l.topic), TopicID: unescape(j.l.topicID), Partition: name.Partition}
-	if !j.v.governed() || j.v.governs.of(f.Tenant) == nil || len(j.v.governs.of(f.Tenant).named[line].within(f.FirstSeq, f.LastSeq)) == 0 {
+	if !j.v.governed() || len(j.v.governs.Tenant(f.Tenant).Named(line, f.FirstSeq, f.LastSeq)) == 0 {
 		return nil
 	}
-	names := j.v.governs.sweepOf(f.Tenant, line, f.FirstSeq, f.LastSeq)
+	names := j.v.governs.Tenant(f.Tenant).Sweep(line, f.FirstSeq, f.LastSeq)
 	err = safely(func() error { return j.leftIn(o.Key, body, names) })
 	if err != nil {
 		j.catalogFault(o.Key, FaultUnreadable, err.Error())
@@ -388,7 +389,7 @@ func (j *joiner) survivor(ctx context.Context, o archive.Object, f *archive.Cata
 
 // leftIn names the first row of an older data file that a receipt calls erased,
 // and that has content there.
-func (j *joiner) leftIn(key string, body []byte, names *sweep) error {
+func (j *joiner) leftIn(key string, body []byte, names *control.Sweep) error {
 	file, err := parquet.Open(body)
 	if err != nil {
 		return err
@@ -401,12 +402,12 @@ func (j *joiner) leftIn(key string, body []byte, names *sweep) error {
 		if err != nil {
 			return err
 		}
-		for _, n := range names.at(row.Seq.N) {
-			what := n.erasure.left(row, state)
-			if what == "" || !n.anchored {
+		for _, n := range names.At(row.Seq.N) {
+			what := n.Left(row, state)
+			if what == "" || !n.Anchored {
 				continue
 			}
-			f := Fault{Kind: FaultErasure, Key: key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the row was erased, and %s is still there, in a file that was replaced", n.order, what)}
+			f := Fault{Kind: FaultErasure, Key: key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the row was erased, and %s is still there, in a file that was replaced", n.Order, what)}
 			locate(&f, row)
 			j.fault(f)
 			return nil

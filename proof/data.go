@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/control"
 	"github.com/ledgerlake/ledgerlake/parquet"
 )
 
@@ -28,7 +29,7 @@ type dataDigest struct {
 	lost     int64 // offsets that gap rows tell of
 	control  *Fault
 	data     bool
-	controls []*controlRow
+	controls []*control.Row
 	erased   Erasures
 	first    firstRow
 	newest   int64 // archived_at of the newest row, microseconds
@@ -65,8 +66,8 @@ type dataChecker struct {
 	at      Line
 	log     chain.Log
 	sizes   []int64 // at which marks are made
-	names   *sweep
-	gov     *governed
+	names   *control.Sweep
+	gov     *control.Tenant
 	known   map[FaultKind]int // index+1 in d.faults of the first fault of a kind
 
 	next, newest, sinceMark int64
@@ -149,8 +150,8 @@ func (c *dataChecker) begin(hashers *chain.Hashers) {
 		c.keyless = true
 		c.hasher, _ = hashers.For(chain.SchemeV1, chain.Log{})
 	}
-	c.names = c.v.governs.sweepOf(m.Tenant, archive.Line{Topic: m.Topic, TopicID: m.TopicID, Partition: m.Partition}, m.FirstSeq, m.FirstSeq+m.Rows-1)
-	c.gov = c.v.governs.of(m.Tenant)
+	c.names = c.v.governs.Tenant(m.Tenant).Sweep(archive.Line{Topic: m.Topic, TopicID: m.TopicID, Partition: m.Partition}, m.FirstSeq, m.FirstSeq+m.Rows-1)
+	c.gov = c.v.governs.Tenant(m.Tenant)
 	if day, err := time.Parse(archive.DayLayout, c.file.Day); err == nil { // so it is: the part was read
 		c.day = [2]int64{day.UnixMicro(), day.AddDate(0, 0, 1).UnixMicro()}
 	}
@@ -432,11 +433,11 @@ func (c *dataChecker) erasure(row *chain.Row, state chain.State) {
 	if !c.v.governed() {
 		return
 	}
-	names := c.names.at(row.Seq.N)
+	names := c.names.At(row.Seq.N)
 	if state == chain.Live && len(names) == 0 {
 		return
 	}
-	switch how, text := c.gov.judgeErasure(row, state, names); how {
+	switch how, text := judgeErasure(c.gov, row, state, names); how {
 	case disordered:
 		c.rowFault(row, FaultErasure, text)
 	case unreceived:
@@ -464,7 +465,7 @@ func (c *dataChecker) repeat(row *chain.Row) {
 // governs takes in a control row. What a data file holds is anchored.
 func (c *dataChecker) governs(row *chain.Row) {
 	r := c.v.readControl(row)
-	r.anchored = true
+	r.Anchored = true
 	c.d.controls = append(c.d.controls, r)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/control"
 )
 
 // A standing is what an erased row is worth.
@@ -20,8 +21,8 @@ const (
 
 // judgeErasure holds what is left of a row against orders and receipts. names
 // are the receipts that name the row. The text says what is wrong.
-func (g *governed) judgeErasure(row *chain.Row, state chain.State, names []named) (standing, string) {
-	var got erasure
+func judgeErasure(t *control.Tenant, row *chain.Row, state chain.State, names []control.Named) (standing, string) {
+	var got control.Erasure
 	id := ""
 	if state != chain.Live {
 		id = strings.ToUpper(row.RedactionID.S)
@@ -29,14 +30,14 @@ func (g *governed) judgeErasure(row *chain.Row, state chain.State, names []named
 	ordered := false
 	for i := range names {
 		n := &names[i]
-		if !n.anchored {
+		if !n.Anchored {
 			continue
 		}
-		if what := n.erasure.left(row, state); what != "" {
-			return disordered, fmt.Sprintf("the receipt of redaction %s says that it was erased, and %s is still there", n.order, what)
+		if what := n.Left(row, state); what != "" {
+			return disordered, fmt.Sprintf("the receipt of redaction %s says that it was erased, and %s is still there", n.Order, what)
 		}
-		got = got.union(n.erasure)
-		ordered = ordered || n.order == id
+		got = got.Union(n.Erasure)
+		ordered = ordered || n.Order == id
 	}
 	if state == chain.Live {
 		return receipted, ""
@@ -45,39 +46,39 @@ func (g *governed) judgeErasure(row *chain.Row, state chain.State, names []named
 	if err != nil {
 		return receipted, "" // named as a fault of its state
 	}
-	if ordered && got.covers(&went) {
+	if ordered && got.Covers(&went) {
 		return receipted, ""
 	}
-	return g.allowed(row, state, names, &went, got, ordered)
+	return allowed(t, row, state, names, &went, got, ordered)
 }
 
 // allowed says whether orders allow what no receipt says yet.
-func (g *governed) allowed(row *chain.Row, state chain.State, names []named, went *chain.Sentinel, got erasure, ordered bool) (standing, string) {
+func allowed(t *control.Tenant, row *chain.Row, state chain.State, names []control.Named, went *chain.Sentinel, got control.Erasure, ordered bool) (standing, string) {
 	id := strings.ToUpper(went.ID)
 	for i := range names {
-		if n := &names[i]; !n.anchored {
-			got = got.union(n.erasure)
-			ordered = ordered || n.order == id
+		if n := &names[i]; !n.Anchored {
+			got = got.Union(n.Erasure)
+			ordered = ordered || n.Order == id
 		}
 	}
-	if g == nil {
+	if t == nil {
 		return disordered, fmt.Sprintf("the row was erased by order of redaction %s, which no control row gives", id)
 	}
 	// The order that the row names first: it is nearly always the only one.
-	if o := g.orders[id]; o != nil && o.allows(row, state) {
-		got, ordered = got.union(o.erasure), true
+	if o := t.Order(id); o != nil && allows(o, row, state) {
+		got, ordered = got.Union(o.Redaction.Erasure), true
 	}
-	if !got.covers(went) {
-		for _, o := range g.orders {
-			if o.allows(row, state) {
-				got = got.union(o.erasure)
+	if !got.Covers(went) {
+		for o := range t.Orders() {
+			if allows(o, row, state) {
+				got = got.Union(o.Redaction.Erasure)
 			}
 		}
 	}
 	switch {
-	case ordered && got.covers(went), g.closing(row, id, went):
+	case ordered && got.Covers(went), closing(t, row, id, went):
 		return unreceived, ""
-	case g.orders[id] == nil:
+	case t.Order(id) == nil:
 		return disordered, fmt.Sprintf("the row was erased by order of redaction %s, which no control row gives", id)
 	}
 	return disordered, fmt.Sprintf("what went from the row is covered by no receipt, and not by what redaction %s and others that are open order of it", id)
@@ -85,46 +86,15 @@ func (g *governed) allowed(row *chain.Row, state chain.State, names []named, wen
 
 // allows reports whether an order means the row, and has no receipt yet that
 // should have named it.
-func (o *order) allows(row *chain.Row, state chain.State) bool {
-	c := o.controlRow
-	return !c.gone && o.target.valid() && c.tenant == row.TenantID.S && o.receipted <= row.ArchivedAt.N && o.target.fits(row, state == chain.HardErased)
+func allows(o *control.Order, row *chain.Row, state chain.State) bool {
+	return o.Redaction != nil && o.Tenant == row.TenantID.S && o.Receipted <= row.ArchivedAt.N && o.Redaction.Target.Fits(row, state == chain.HardErased)
 }
 
 // closing reports whether the row is a redaction whose own context went after
 // its receipt, which the last receipt is to say.
-func (g *governed) closing(row *chain.Row, id string, went *chain.Sentinel) bool {
-	o := g.orders[id]
-	return row.Kind.S == audit.KindRedaction && strings.EqualFold(row.RecordID.S, id) && o != nil && o.receipts > 0 && !went.User && !went.Hard
-}
-
-// union returns what goes by either.
-func (e erasure) union(o erasure) erasure {
-	return erasure{e.all || o.all, e.slots | o.slots, e.user || o.user || e.hard || o.hard, e.hard || o.hard}
-}
-
-// covers reports whether all goes that a sentinel says went.
-func (e erasure) covers(s *chain.Sentinel) bool {
-	return (e.all || e.hard || !s.All && s.Slots&^e.slots == 0) && (e.user || !s.User) && (e.hard || !s.Hard)
-}
-
-// left names something that the erasure takes and the row still has.
-func (e erasure) left(row *chain.Row, state chain.State) string {
-	all := e.all || e.hard
-	if all && (state == chain.Live || state == chain.PartlyErased) {
-		return "what salts are made of"
-	}
-	for s := range audit.NumSlots {
-		if row.Slots[s] != nil && (all || e.slots.Has(s)) {
-			return s.String()
-		}
-	}
-	switch {
-	case (e.user || e.hard) && row.UserID.Valid:
-		return "user_id"
-	case e.hard && state != chain.HardErased:
-		return "its header"
-	}
-	return ""
+func closing(t *control.Tenant, row *chain.Row, id string, went *chain.Sentinel) bool {
+	o := t.Order(id)
+	return row.Kind.S == audit.KindRedaction && strings.EqualFold(row.RecordID.S, id) && o != nil && o.Receipted > 0 && !went.User && !went.Hard
 }
 
 // Erasures counts rows of which something went.
@@ -167,7 +137,7 @@ func (v *verifier) openOrders(r *Report) []string {
 			newest = l.newest
 		}
 	}
-	open := v.governs.outstanding(newest, v.o.ErasureWithin)
+	open := v.governs.Outstanding(newest, v.o.ErasureWithin)
 	all.addIf(r.Totals.Unreceipted > 0, "erasure: of %s something was erased by an order that has no receipt yet", Count(r.Totals.Unreceipted, "row"))
 	all.addIf(open > 0, "erasure: %s without a receipt for more than %d days", Count(open, "redaction"), int64(v.o.ErasureWithin/(24*time.Hour)))
 	all.addIf(cuts > 0, "cut: %s begin behind a retention-cut that no anchor covers yet", Count(cuts, "log"))

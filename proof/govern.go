@@ -13,16 +13,17 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/control"
 	"github.com/ledgerlake/ledgerlake/parquet"
 )
 
 // governed reports whether it is known what control rows order.
-func (v *verifier) governed() bool { return v.governs != nil && v.governs.sealed }
+func (v *verifier) governed() bool { return v.governs.Sealed() }
 
 // govern reads the control logs, before anything is held against them. What is
 // wrong with them is named when their lines are verified.
 func (v *verifier) govern(ctx context.Context, s *survey) error {
-	g := newGovernance()
+	g := control.New()
 	lines, err := v.controlLines(ctx, s)
 	if err != nil {
 		return err
@@ -38,11 +39,11 @@ func (v *verifier) govern(ctx context.Context, s *survey) error {
 		}
 		for _, res := range results {
 			for _, row := range res.controls {
-				g.add(row)
+				g.Add(row)
 			}
 		}
 	}
-	g.seal()
+	g.Seal()
 	v.governs = g
 	return nil
 }
@@ -110,10 +111,10 @@ func (v *verifier) kindsOf(ctx context.Context, key string) (control, sure bool,
 }
 
 // govern takes in control rows of a segment or data file.
-func (j *joiner) govern(rows []*controlRow, key string) {
+func (j *joiner) govern(rows []*control.Row, key string) {
 	for _, c := range rows {
-		if c.unsigned != "" && j.controlSince != 0 && c.at > j.controlSince+anchorDelay.Microseconds() {
-			j.fault(Fault{Kind: FaultSignature, Key: key, Ordinal: j.ordinal, Tenant: c.tenant, Seq: &c.seq, RecordID: c.id, Text: "control keys are in force, and " + c.unsigned})
+		if c.Unsigned != "" && j.controlSince != 0 && c.ArchivedAt > j.controlSince+anchorDelay.Microseconds() {
+			j.fault(Fault{Kind: FaultSignature, Key: key, Ordinal: j.ordinal, Tenant: c.Tenant, Seq: &c.Seq, RecordID: c.ID, Text: "control keys are in force, and " + c.Unsigned})
 		}
 	}
 	j.controls = append(j.controls, rows...)
@@ -128,79 +129,24 @@ func (j *joiner) controlKeys(a *anchor) {
 	}
 }
 
-// controlSigned says why the signature of a control row does not count. It
-// stands in ext, which keeps the record's headers, and holds the hash of the
-// value, so that it is checked also where the context is gone.
-func (v *verifier) controlSigned(row *chain.Row) string {
-	if !v.keys.given {
-		return ""
+// readControl reads a control row. One whose context says nothing that its kind
+// says orders nothing; so does one whose context was erased.
+func (v *verifier) readControl(row *chain.Row) *control.Row {
+	r, _ := control.ParseRow(row)
+	if v.keys.given {
+		r.Unsigned = control.Unsigned(v.root.ArchiveID, v.keys.Ring, row)
 	}
-	ext := row.Slots[audit.SlotExt]
-	if ext == nil && !row.RowSalt.Valid {
-		return "" // it may have gone with the rest
-	}
-	note, err := signatureIn(ext)
-	if err != nil {
-		return "the row has no signature"
-	}
-	n, err := sign.Parse([]byte(note))
-	if err != nil {
-		return "its signature is no note"
-	}
-	if !v.signsControl(n.Text, row) {
-		return "its signature is of another record"
-	}
-	if v.keys.Check(n, sign.Control, time.UnixMicro(row.ArchivedAt.N)).State != sign.Good {
-		return "it is signed by no good control key"
-	}
-	return ""
-}
-
-// signsControl reports whether a text is the one that a control key signs for
-// the row.
-func (v *verifier) signsControl(text string, row *chain.Row) bool {
-	context := row.Slots[audit.SlotContext]
-	want := chain.ControlText(v.root.ArchiveID, row.TenantID.S, row.Kind.S, row.RecordID.S, context)
-	if context != nil {
-		return text == want
-	}
-	at := strings.LastIndexByte(strings.TrimSuffix(want, "\n"), '\n') + 1
-	return len(text) == len(want) && text[:at] == want[:at] && isHex64(strings.TrimSuffix(text[at:], "\n"))
-}
-
-// signatureHeader is the header of a control record that holds its signature.
-const signatureHeader = "ledgerlake-signature"
-
-// signatureIn returns the signature among the headers that ext keeps.
-func signatureIn(ext []byte) (note string, err error) {
-	found := 0
-	err = readDocument(ext, field{Name: "$headers", Read: func(d *document) {
-		d.Array(func(d *document) {
-			name := ""
-			d.Tuple(func(d *document) { name = d.Str() }, func(d *document) {
-				if name != signatureHeader {
-					d.Skip()
-					return
-				}
-				note = d.Str()
-				found++
-			})
-		})
-	}})
-	if err == nil && found != 1 {
-		err = errors.New("no signature")
-	}
-	return note, err
+	return r
 }
 
 // deletedAll looks for objects that a receipt calls deleted.
 func (v *verifier) deletedAll(ctx context.Context, r *Report) error {
-	if len(v.governs.deleted) == 0 {
+	if len(v.governs.Deleted()) == 0 {
 		return nil
 	}
 	found := faults{max: v.maxFaults}
 	folders := map[string]bool{}
-	for key := range v.governs.deleted {
+	for key := range v.governs.Deleted() {
 		folder, _, _ := strings.Cut(key, "/")
 		folders[folder+"/"] = true
 	}
@@ -209,8 +155,8 @@ func (v *verifier) deletedAll(ctx context.Context, r *Report) error {
 			if err != nil {
 				return fmt.Errorf("list %s: %w", folder, err)
 			}
-			if order, ok := v.governs.deleted[o.Key]; ok {
-				found.add(Fault{Kind: FaultErasure, Key: o.Key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the object was deleted, and it is there", order)})
+			if said, ok := v.governs.Deleted()[o.Key]; ok {
+				found.add(Fault{Kind: FaultErasure, Key: o.Key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the object was deleted, and it is there", said.Order)})
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/control"
 )
 
 // A joiner puts the steps of one line together: what each segment says of its
@@ -39,11 +40,11 @@ type joiner struct {
 
 	anchors anchorTrail
 
-	watermark    int64         // the first ordinal that was not compacted
-	uncounted    bool          // not all that lies below it could be read, so that sums say nothing
-	controls     []*controlRow // of the line
-	covered      int           // those of controls that an anchor covers
-	controlSince int64         // time of the first anchor by a good key that lists control keys, microseconds; 0 if none does
+	watermark    int64          // the first ordinal that was not compacted
+	uncounted    bool           // not all that lies below it could be read, so that sums say nothing
+	controls     []*control.Row // of the line
+	covered      int            // those of controls that an anchor covers
+	controlSince int64          // time of the first anchor by a good key that lists control keys, microseconds; 0 if none does
 
 	expected *expectations
 	met      *expectedAnchor // the newest one that is here as a place has it
@@ -67,7 +68,7 @@ type logState struct {
 type lineResult struct {
 	rep      *LineReport
 	faults   faults
-	controls []*controlRow
+	controls []*control.Row
 }
 
 // line verifies one line. A chain reset inside it declares segments before it

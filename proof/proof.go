@@ -47,6 +47,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/control"
 )
 
 // ErrNoArchive: there is no trace of an archive in the bucket.
@@ -128,7 +129,7 @@ type verifier struct {
 	keys        *keyring
 	expected    map[lineKey]*expectations
 	saved       map[lineKey]*SavedLine
-	governs     *governance // nil while it is being found out
+	governs     *control.Governance // nil while it is being found out
 
 	mu                   sync.Mutex
 	finished, total, row int64

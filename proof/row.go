@@ -270,8 +270,8 @@ func (c *checker) erasure(l *logDigest, row *chain.Row) {
 	if l.names == nil {
 		return
 	}
-	if names := l.names.at(row.Seq.N); len(names) > 0 && row.RowSalt.Valid {
-		if how, text := c.v.governs.of(row.TenantID.S).judgeErasure(row, chain.Live, names); how == disordered {
+	if names := l.names.At(row.Seq.N); len(names) > 0 && row.RowSalt.Valid {
+		if how, text := judgeErasure(c.v.governs.Tenant(row.TenantID.S), row, chain.Live, names); how == disordered {
 			c.rowFault(l, row, FaultErasure, text)
 		}
 	}

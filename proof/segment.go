@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/control"
 	"github.com/ledgerlake/ledgerlake/parquet"
 )
 
@@ -27,7 +28,7 @@ type digest struct {
 	control  *Fault // where the first control row stands; nil if there is none
 	data     bool   // there are rows that a data topic brings
 	resets   int64
-	controls []*controlRow
+	controls []*control.Row
 	newest   int64 // archived_at of the newest row, microseconds; 0 if there is none
 	broken   bool  // not all rows could be read: nothing follows from logs
 	faults   []Fault
@@ -47,7 +48,7 @@ type logDigest struct {
 	torn   bool         // a link inside the segment does not hold
 	kinds  map[string]int64
 	known  map[FaultKind]int // index+1 in digest.faults of the first fault of a kind
-	names  *sweep            // what receipts name of its rows; nil if nothing
+	names  *control.Sweep    // what receipts name of its rows; nil if nothing
 }
 
 // A firstRow is what must fit the state of the log before the segment.
@@ -104,7 +105,7 @@ func newChecker(v *verifier, o *object) *checker {
 		c.d.logs[i] = logDigest{stated: l, deep: v.wants(l.Tenant), head: l.HeadIn, next: l.FirstSeq, epoch: l.Epoch}
 		c.byTenant[l.Tenant] = &c.d.logs[i]
 		if v.governed() && c.d.logs[i].deep && l.Rows > 0 {
-			c.d.logs[i].names = v.governs.sweepOf(l.Tenant, archive.Line(c.at), l.FirstSeq, l.FirstSeq+l.Rows-1)
+			c.d.logs[i].names = v.governs.Tenant(l.Tenant).Sweep(archive.Line(c.at), l.FirstSeq, l.FirstSeq+l.Rows-1)
 		}
 	}
 	return c

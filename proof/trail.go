@@ -283,7 +283,7 @@ func (j *joiner) coverRows(a *anchor) {
 	clear(t.changed)
 	t.newest = 0
 	for ; j.covered < len(j.controls); j.covered++ {
-		j.controls[j.covered].anchored = true
+		j.controls[j.covered].Anchored = true
 	}
 	j.rep.Anchored = a.Ordinal
 	j.rep.at = j.savedLine(a)

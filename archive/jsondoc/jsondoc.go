@@ -533,3 +533,6 @@ func (d *Document) Time() time.Time {
 
 // IsArray reports whether an array stands next.
 func (d *Document) IsArray() bool { return d.peek() == '[' }
+
+// IsObject reports whether an object stands next.
+func (d *Document) IsObject() bool { return d.peek() == '{' }

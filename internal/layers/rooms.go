@@ -86,8 +86,14 @@ var Rooms = []Room{
 		Drivers: []string{"go.yaml.in/yaml/v3"},
 	},
 	{
+		// What orders erasures, cuts and holds, and says what was done.
+		Folder: "control", Never: talking,
+		Imports: []string{"audit", "chain", "parquet", "archive"},
+		Drivers: []string{ulid, note},
+	},
+	{
 		Folder: "proof", Never: talking,
-		Imports:     []string{"audit", "chain", "parquet", "archive"},
+		Imports:     []string{"audit", "chain", "parquet", "archive", "control"},
 		Drivers:     []string{ulid, "golang.org/x/mod/sumdb/tlog"},
 		TestImports: []string{"redact", "proof/prooftest"},
 		TestDrivers: []string{"github.com/transparency-dev/merkle"},
@@ -110,7 +116,7 @@ var Rooms = []Room{
 	},
 	{
 		Folder: "pipeline", Never: talking,
-		Imports:     []string{"audit", "chain", "parquet", "archive", "redact"},
+		Imports:     []string{"audit", "chain", "parquet", "archive", "redact", "control"},
 		Drivers:     slices.Concat(kafka, []string{ulid, sync, note}),
 		TestDrivers: []string{kfake, parquetGo}, // whose decoders must not go from bubble to bubble
 		TestImports: []string{"proof", "archive/archivetest", "internal/workload"},
@@ -202,4 +208,4 @@ var Rooms = []Room{
 }
 
 // product is what a command may put together.
-var product = []string{"audit", "chain", "redact", "parquet", "archive", "s3sink", "proof", "pipeline"}
+var product = []string{"audit", "chain", "redact", "parquet", "archive", "s3sink", "control", "proof", "pipeline"}

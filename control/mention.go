@@ -1,0 +1,176 @@
+package control
+
+import (
+	"bytes"
+	"encoding/base64"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/ledgerlake/ledgerlake/archive/jsondoc"
+)
+
+// shortID is the length in bytes below which an id is found only where it does
+// not continue on either side: 42 is not in 1420. A longer one is found wherever
+// it stands.
+const shortID = 6
+
+// maxUnescapes bounds how many escapings within each other are undone: JSON that
+// stands as a string in JSON, and so on.
+const maxUnescapes = 8
+
+// Mentions reports whether bytes hold a text: as it is, or escaped as JSON
+// escapes (\u0041 in either case of its digits, surrogate pairs, \n, \/ and so
+// on, in any mixture), also where JSON stands as a string in JSON. The bytes
+// need not be JSON, nor UTF-8. The empty text is in nothing.
+func Mentions(b []byte, text string) bool {
+	if text == "" {
+		return false
+	}
+	for range maxUnescapes {
+		if holds(b, text) {
+			return true
+		}
+		if bytes.IndexByte(b, '\\') < 0 {
+			return false
+		}
+		b = unescape(b)
+	}
+	return holds(b, text)
+}
+
+// holds reports whether b has text in it, by the rule of shortID.
+func holds(b []byte, text string) bool {
+	for from := 0; ; {
+		at := bytes.Index(b[from:], []byte(text))
+		if at < 0 {
+			return false
+		}
+		at += from
+		if len(text) >= shortID || !joins(b, at) && !joins(b, at+len(text)) {
+			return true
+		}
+		from = at + 1
+	}
+}
+
+// joins reports whether the bytes on both sides of an index belong to one word.
+func joins(b []byte, at int) bool {
+	return at > 0 && at < len(b) && isWord(b[at-1]) && isWord(b[at])
+}
+
+func isWord(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf
+}
+
+// unescape undoes the escapes of JSON, wherever they stand. What is none stays.
+func unescape(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for len(b) > 0 {
+		at := bytes.IndexByte(b, '\\')
+		if at < 0 || at+1 == len(b) {
+			return append(out, b...)
+		}
+		out = append(out, b[:at]...)
+		var n int
+		out, n = appendUnescaped(out, b[at:])
+		b = b[at+n:]
+	}
+	return out
+}
+
+// appendUnescaped appends what the escape at the start of b says, and returns
+// how long it is.
+func appendUnescaped(out, b []byte) ([]byte, int) {
+	switch c := b[1]; c {
+	case '"', '\\', '/':
+		return append(out, c), 2
+	case 'b':
+		return append(out, '\b'), 2
+	case 'f':
+		return append(out, '\f'), 2
+	case 'n':
+		return append(out, '\n'), 2
+	case 'r':
+		return append(out, '\r'), 2
+	case 't':
+		return append(out, '\t'), 2
+	case 'u':
+		return appendUnit(out, b)
+	}
+	return append(out, b[0]), 1
+}
+
+// appendUnit appends the rune of one code unit, or of a pair of surrogates.
+func appendUnit(out, b []byte) ([]byte, int) {
+	first, ok := unitAt(b)
+	if !ok {
+		return append(out, b[0]), 1
+	}
+	if utf16.IsSurrogate(first) {
+		if second, ok := unitAt(b[6:]); ok {
+			if r := utf16.DecodeRune(first, second); r != utf8.RuneError {
+				return utf8.AppendRune(out, r), 12
+			}
+		}
+	}
+	return utf8.AppendRune(out, first), 6
+}
+
+// unitAt reads \uXXXX at the start of b.
+func unitAt(b []byte) (r rune, ok bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range b[2:6] {
+		d, ok := hexDigit(c)
+		if !ok {
+			return 0, false
+		}
+		r = r<<4 | d
+	}
+	return r, true
+}
+
+func hexDigit(c byte) (rune, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return rune(c - '0'), true
+	case 'a' <= c && c <= 'f':
+		return rune(c-'a') + 10, true
+	case 'A' <= c && c <= 'F':
+		return rune(c-'A') + 10, true
+	}
+	return 0, false
+}
+
+// inEnvelope reports whether key or headers, as the context of a rejected row
+// keeps them, hold a text.
+func inEnvelope(context []byte, text string) bool {
+	found := false
+	look := func(d *jsondoc.Document) { found = lookBytes(d, text) || found }
+	err := jsondoc.Read(context,
+		jsondoc.Field{Name: "key", Optional: true, Read: look},
+		jsondoc.Field{Name: "headers", Optional: true, Read: func(d *jsondoc.Document) {
+			d.Array(func(d *jsondoc.Document) { d.Tuple(look, look) })
+		}})
+	return found || err != nil && Mentions(context, text)
+}
+
+// lookBytes reads bytes as contexts write them, null, a string or {"base64"},
+// and reports whether they hold a text.
+func lookBytes(d *jsondoc.Document, text string) (found bool) {
+	switch {
+	case d.Null():
+	case d.IsObject():
+		d.Object(jsondoc.Field{Name: "base64", Read: func(d *jsondoc.Document) {
+			b, err := base64.StdEncoding.DecodeString(d.Str())
+			if err != nil {
+				d.Fail("no base64")
+			}
+			found = Mentions(b, text)
+		}})
+	default:
+		found = Mentions([]byte(d.Str()), text)
+	}
+	return found
+}
