@@ -63,18 +63,24 @@ func (p *page) reset(first int64) {
 }
 
 func newChunkWriter(c *column, codec *zstd.Codec) *chunkWriter {
-	w := &chunkWriter{column: c, codec: codec}
-	switch {
-	case c.kind == kindList:
-		w.maxDef = levelElement
-	case !c.required:
-		w.maxDef = 1
-	}
+	w := &chunkWriter{column: c, codec: codec, maxDef: c.maxDef()}
 	if filtered[c.name] {
 		w.bloom = new(bloomMaker)
 	}
 	w.reset()
 	return w
+}
+
+// maxDef returns the definition level of a value that is there.
+func (c *column) maxDef() byte {
+	switch {
+	case c.kind == kindList:
+		return levelElement
+	case !c.required:
+		return 1
+	default:
+		return 0
+	}
 }
 
 func (w *chunkWriter) reset() {
@@ -112,11 +118,7 @@ func (w *chunkWriter) present() {
 func (w *chunkWriter) bytesValue(v []byte) {
 	w.present()
 	if w.column.dict && !w.dict.full() {
-		i := w.dict.place(v)
-		w.open.index = append(w.open.index, i)
-		if w.dict.unseen(i, len(w.places)) {
-			w.open.limits.text(v)
-		}
+		w.indexed(w.dict.place(v), v)
 		return
 	}
 	if len(w.open.index) > 0 {
@@ -129,6 +131,14 @@ func (w *chunkWriter) bytesValue(v []byte) {
 	}
 	if w.bloom != nil {
 		w.bloom.add(v)
+	}
+}
+
+// indexed adds the value that has place i in the dictionary.
+func (w *chunkWriter) indexed(i int32, v []byte) {
+	w.open.index = append(w.open.index, i)
+	if w.dict.unseen(i, len(w.places)) {
+		w.open.limits.text(v)
 	}
 }
 
@@ -149,6 +159,13 @@ func (w *chunkWriter) number(n int64) {
 		w.open.values = binary.LittleEndian.AppendUint64(w.open.values, uint64(n))
 	}
 	w.open.limits.number(n)
+}
+
+// fixed adds a number as it is stored.
+func (w *chunkWriter) fixed(v []byte) {
+	w.present()
+	w.open.values = append(w.open.values, v...)
+	w.column.widen(&w.open.limits, v)
 }
 
 func (w *chunkWriter) hash(h []byte) {

@@ -218,25 +218,6 @@ func (w *chunkWriter) addRow(r *chain.Row) {
 	w.null(0)
 }
 
-// File appends all rows of another object, as [DataWriter.Rows] would. The error
-// matches [ErrMalformed] where the object is damaged; the writer is then to be
-// reset.
-func (w *DataWriter) File(f *File) error {
-	batch := make([]chain.Row, 0, batchRows)
-	for r, err := range f.Rows() {
-		if err != nil {
-			return err
-		}
-		if batch = append(batch, *r); len(batch) == cap(batch) {
-			if err := w.Rows(refs(batch)); err != nil {
-				return err
-			}
-			batch = batch[:0]
-		}
-	}
-	return w.Rows(refs(batch))
-}
-
 // endGroup writes the open row group.
 func (w *DataWriter) endGroup() error {
 	if w.open == 0 {

@@ -21,6 +21,7 @@ type pageHeader struct {
 	compressed int32 // of the body as it is stored
 	values     int32 // with nulls; for a dictionary, its entries
 	encoding   format.Encoding
+	defs, reps format.Encoding // of the levels of a data page
 	stats      statistics
 }
 
@@ -63,7 +64,11 @@ func (h *pageHeader) readOwn(r *thriftReader) {
 		case t.id == 5 && h.kind == format.DataPage:
 			r.want(t, thriftStruct)
 			h.stats.read(r)
-		case t.id == 3 || t.id == 4 && h.kind == format.DataPage:
+		case t.id == 3 && h.kind == format.DataPage:
+			h.defs = format.Encoding(r.i32(t))
+		case t.id == 4 && h.kind == format.DataPage:
+			h.reps = format.Encoding(r.i32(t))
+		case t.id == 3: // of a dictionary: sorted
 			r.skip(t.typ, false, maxThriftDepth)
 		default:
 			r.stranger(t)
