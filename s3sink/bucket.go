@@ -6,7 +6,7 @@
 //	GetTail  GetObject, Range: bytes=-n    size from Content-Range
 //	List     ListObjectsV2                 StartAfter, then continuation tokens
 //	GetRange GetObject, Range: bytes=a-b   checked against Content-Range
-//	Now      HeadBucket                    the answer's Date
+//	Now      HeadObject                    the answer's Date
 //	Versions ListObjectVersions            both markers; ListObjectsV2 where the store knows no versions
 //	Delete   DeleteObjects, DeleteObject   by version id, 1,000 at a time, each answer read
 //	Uploads  ListMultipartUploads          and Abort: AbortMultipartUpload

@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/ledgerlake/ledgerlake/archive"
 )
 
 // backoff is the wait before the second attempt of a read; it doubles.
@@ -53,23 +55,35 @@ func (b *Bucket) GetRange(ctx context.Context, key string, offset, n int64) (bod
 	return body, err
 }
 
-// Now implements [archive.Store].
+// Now implements [archive.Store]. It is the Date of the answer to whether there
+// is a ledgerlake.json, whatever that answer is; one from a cache is late, which
+// delays what goes by it and never hastens it.
 func (b *Bucket) Now(ctx context.Context) (now time.Time, err error) {
 	err = b.retry(ctx, func() error {
-		attempt, w := b.watch(ctx)
-		defer w.stop()
-		out, err := b.client.HeadBucket(attempt, &s3.HeadBucketInput{Bucket: aws.String(b.url.Bucket)})
-		if err != nil {
-			return failed(opNow, b.url.Bucket, w.explain(err))
-		}
-		at, ok := awsmiddleware.GetServerTime(out.ResultMetadata)
-		if !ok || at.IsZero() {
-			return &Error{Op: opNow, Key: b.url.Bucket, cause: errors.New("the store's answers have no Date")}
-		}
-		now = at.UTC().Truncate(time.Second)
-		return nil
+		now, err = b.nowOnce(ctx)
+		return err
 	})
 	return now, err
+}
+
+func (b *Bucket) nowOnce(ctx context.Context) (time.Time, error) {
+	attempt, w := b.watch(ctx)
+	defer w.stop()
+	out, err := b.client.HeadObject(attempt, &s3.HeadObjectInput{Bucket: aws.String(b.url.Bucket), Key: b.fullKey(archive.RootKey)})
+	var at time.Time
+	if err != nil {
+		e := failed(opNow, b.url.Bucket, w.explain(err))
+		if e.Status != http.StatusNotFound {
+			return at, e
+		}
+		at = e.Time
+	} else {
+		at, _ = awsmiddleware.GetServerTime(out.ResultMetadata)
+	}
+	if at.IsZero() {
+		return at, &Error{Op: opNow, Key: b.url.Bucket, cause: errors.New("the store's answers have no Date")}
+	}
+	return at.UTC().Truncate(time.Second), nil
 }
 
 // retry tries a read until it succeeds, cannot, or was tried often enough.

@@ -109,12 +109,13 @@ func (b *Bucket) asVersions(ctx context.Context, prefix string, yield func(archi
 
 // versionPages walks the pages of a listing of versions.
 type versionPages struct {
-	b            *Bucket
-	prefix       string
-	first, more  bool
-	keyMarker    *string // full key after which the next page begins; nil: not begun
-	idMarker     *string
-	last         string // full key
+	b           *Bucket
+	prefix      string
+	first, more bool
+	keyMarker   *string // full key after which the next page begins; nil: not begun
+	idMarker    *string
+	last        string          // full key
+	seen        map[string]bool // ids of last: some stores begin a page with the entry that ended the one before
 }
 
 // next reads a page. With an error come the versions before it.
@@ -180,8 +181,8 @@ func (p *versionPages) read(out *s3.ListObjectVersionsOutput) ([]archive.Version
 	return p.trim(page)
 }
 
-// trim checks full keys and cuts them, and leaves out what consoles make to
-// show the prefix as a folder.
+// trim checks full keys and cuts them, and leaves out what comes twice and what
+// consoles make to show the prefix as a folder.
 func (p *versionPages) trim(page []archive.Version) ([]archive.Version, error) {
 	wanted := page[:0]
 	for _, v := range page {
@@ -191,8 +192,12 @@ func (p *versionPages) trim(page []archive.Version) ([]archive.Version, error) {
 		if v.Key < p.last {
 			return wanted, fmt.Errorf("key %q comes after %q", oneLine(v.Key), oneLine(p.last))
 		}
-		p.last = v.Key
-		if v.Key = v.Key[len(p.b.url.Prefix):]; v.Key != "" {
+		if v.Key != p.last || p.seen == nil {
+			p.last, p.seen = v.Key, map[string]bool{}
+		}
+		again := p.seen[v.ID]
+		p.seen[v.ID] = true
+		if v.Key = v.Key[len(p.b.url.Prefix):]; v.Key != "" && !again {
 			wanted = append(wanted, v)
 		}
 	}
