@@ -26,8 +26,12 @@ func readRedaction(text []byte) (*Redaction, error) {
 	err := jsondoc.Read(text, append(erasureFields(&r.Erasure),
 		field{Name: "target", Read: func(d *document) { r.Target = readTarget(d) }},
 		textField("reason", &r.Reason), refField(&r.RequestRef), textField("by", &r.By))...)
-	if err == nil && !r.Target.Valid() {
+	switch {
+	case err != nil:
+	case !r.Target.Valid():
 		err = errors.New("target is none of the known forms")
+	case r.IsZero():
+		err = errors.New("nothing is to be erased")
 	}
 	return r, err
 }
