@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write docs/configuration.md anew")
 const docs = "../docs/configuration.md"
 
 // preamble is what docs/configuration.md says before its tables.
-const preamble = `# Settings of ledgerlake-ingest
+const preamble = `# Settings
 
 This page is made from the code by ` + "`go test ./config -update`" + `; do not edit it.
 
@@ -34,6 +34,7 @@ A setting has one name. It can be given in four places, and the first of these t
 - Sizes and durations have units: ` + "`256MiB`" + `, ` + "`50ms`" + `. A bare number is refused.
 - A flag, a variable that begins with ` + "`LEDGERLAKE_`" + `, or a key of the file that is no setting is an error (exit 2), so that a
   misspelt one cannot go unseen. (The variables that Kubernetes makes for a service called ledgerlake are left alone.)
+- One file and one environment serve all commands: a setting that only another one has is checked, and has no use.
 - Secrets have no flag. Each can be given by the environment, by the file, or in a file of its own, which the setting with
   ` + "`-file`" + ` behind its name points to; that one has a flag.
 
@@ -41,10 +42,20 @@ A setting has one name. It can be given in four places, and the first of these t
 
 // docs/configuration.md says what the table of settings says.
 func TestDocs(t *testing.T) {
-	var s config.Ingest
+	var ingest config.Ingest
+	var compact config.Compact
 	page := bytes.NewBufferString(preamble)
-	for _, section := range s.Sections() {
-		writeTable(page, section)
+	for _, part := range []struct {
+		title, text string
+		sections    []config.Section
+	}{
+		{"Settings of ledgerlake-ingest", "", ingest.Sections()},
+		{"Settings of ledgerlake-compact", "Where the name is the same, it is the same setting; only defaults may differ.\n\n", compact.Sections()},
+	} {
+		fmt.Fprintf(page, "# %s\n\n%s", part.title, part.text)
+		for _, section := range part.sections {
+			writeTable(page, section)
+		}
 	}
 	want := bytes.TrimRight(page.Bytes(), "\n")
 	want = append(want, '\n')

@@ -40,10 +40,11 @@ type given struct {
 
 // Load fills in the values of the settings in all sections. Flags are there
 // for those of the offered sections, and only they must have what is required;
-// the environment and the file may set all, because several commands share
-// them. It returns [ErrHelp], or an [*Error] for the first fault that it meets.
+// the environment and the file may set all, those of other commands too, because
+// they share them: what stands there is checked, and has no use here. It returns [ErrHelp], or an [*Error] for the first fault that it meets.
 func Load(all, offered []Section, in Input) (Origins, error) {
-	l := loader{merged: koanf.New("."), settings: WithSecretFiles(flatten(all))}
+	known := withOthers(flatten(all))
+	l := loader{merged: koanf.New("."), settings: WithSecretFiles(known)}
 	flags := l.flagSet(flatten(offered))
 	if err := l.parse(flags, in.Args); err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func Load(all, offered []Section, in Input) (Origins, error) {
 	if err := l.loadFlags(flags); err != nil {
 		return nil, err
 	}
-	return l.apply(flatten(all), flatten(offered))
+	return l.apply(known, flatten(offered))
 }
 
 // A loader merges the layers: file, environment, flags, each over the one

@@ -89,3 +89,24 @@ func parseDecimal(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil && strconv.FormatInt(n, 10) == text && n >= 0
 }
+
+// day is what d stands for in periods.
+const day = 24 * time.Hour
+
+// ParsePeriod returns the length that a text such as 7d, 36h or 90s says: whole
+// days, or what [ParseDuration] reads.
+func ParsePeriod(text string) (time.Duration, bool) {
+	if digits, ok := strings.CutSuffix(text, "d"); ok {
+		n, ok := parseDecimal(digits)
+		return time.Duration(n) * day, ok && n <= 100_000
+	}
+	return ParseDuration(text)
+}
+
+// FormatPeriod returns the shortest text that [ParsePeriod] reads as d.
+func FormatPeriod(d time.Duration) string {
+	if d%day == 0 && d != 0 {
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	}
+	return FormatDuration(d)
+}

@@ -91,3 +91,20 @@ func FuzzParseDuration(f *testing.F) {
 		}
 	})
 }
+
+// A period is days, or a duration; nothing else stands for days.
+func TestParsePeriod(t *testing.T) {
+	for text, want := range map[string]time.Duration{"7d": 168 * time.Hour, "36h": 36 * time.Hour, "2s": 2 * time.Second, "1d": 24 * time.Hour} {
+		if got, ok := config.ParsePeriod(text); !ok || got != want {
+			t.Errorf("%s: %v, %v", text, got, ok)
+		}
+		if got, _ := config.ParsePeriod(config.FormatPeriod(want)); got != want {
+			t.Errorf("%v is written %s", want, config.FormatPeriod(want))
+		}
+	}
+	for _, text := range []string{"", "d", "7", "-7d", "+7d", "07d", "1.5d", "7d12h", "7 d", "999999999d", "7D"} {
+		if got, ok := config.ParsePeriod(text); ok {
+			t.Errorf("%q is read as %v", text, got)
+		}
+	}
+}

@@ -123,6 +123,15 @@ func duration(p *time.Duration, least, most time.Duration) Value {
 	})
 }
 
+// period is a length of time that may be days.
+func period(p *time.Duration, least time.Duration) Value {
+	allowed := "a duration of " + FormatPeriod(least) + " or more, in s, m, h or d, such as 30d"
+	return parsed(p, "PERIOD", allowed, func(s string) (time.Duration, bool) {
+		d, ok := ParsePeriod(s)
+		return d, ok && d >= least
+	})
+}
+
 // secret is a text that is not shown.
 func secret(p *Secret) Value {
 	v := parsed(p, "SECRET", "a secret that is not empty", func(s string) (Secret, bool) { return NewSecret(s), s != "" })
