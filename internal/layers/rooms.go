@@ -89,7 +89,7 @@ var Rooms = []Room{
 		// What orders erasures, cuts and holds, and says what was done.
 		Folder: "control", Never: talking,
 		Imports: []string{"audit", "chain", "parquet", "archive"},
-		Drivers: []string{ulid, note},
+		Drivers: []string{ulid, note, sync},
 	},
 	{
 		Folder: "proof", Never: talking,
@@ -170,6 +170,12 @@ var Rooms = []Room{
 		Folder: "internal/duckdb", Never: talking, TestOnly: true,
 		TestImports: []string{"audit", "chain", "parquet", "archive", "proof", "proof/prooftest", "proof/offline"},
 		TestDrivers: []string{"github.com/duckdb/duckdb-go/v2"},
+	},
+	{
+		// Looks for erased values in every byte of an object.
+		Folder: "internal/scan", Never: talking,
+		Drivers:     []string{parquetGo, zstd},
+		TestImports: []string{"audit", "chain", "redact", "parquet"},
 	},
 	{
 		Folder:      "cmd/ingest",
