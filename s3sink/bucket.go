@@ -157,6 +157,7 @@ func (b *Bucket) putInput(key string, body []byte) *s3.PutObjectInput {
 	if b.url.Options.KMSKey != "" {
 		in.SSEKMSKeyId = aws.String(b.url.Options.KMSKey)
 	}
+	b.url.Options.lock(in, key)
 	return in
 }
 

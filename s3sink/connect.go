@@ -142,5 +142,5 @@ func (o *Options) complete(client s3.Options, c Checksum) error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return nil
+	return o.checkLocks()
 }

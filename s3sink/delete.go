@@ -99,7 +99,7 @@ func (d *deletion) together(ctx context.Context, places []int) (again, apart []i
 		switch {
 		case !told || errors.Is(err, archive.ErrDenied):
 			apart = append(apart, i) // to be told why
-		case err != nil && transientKey(err):
+		case err != nil && Transient(err):
 			again = append(again, i)
 		case err != nil:
 			apart = append(apart, i)
@@ -204,11 +204,6 @@ var transientCodes = []string{
 	"TooManyRequests", "OperationAborted", "ConditionalRequestConflict",
 }
 
-func transientKey(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && slices.Contains(transientCodes, e.Code)
-}
-
 func absentIsGone(err error) error {
 	var e *Error
 	if errors.As(err, &e) && (e.Code == "NoSuchVersion" || e.Code == "NoSuchKey") {
@@ -307,11 +302,4 @@ func (b *Bucket) lockOn(ctx context.Context, v archive.Version) (until string, l
 		return fmt.Sprintf("(locked until %s in %s mode)", out.ObjectLockRetainUntilDate.UTC().Format(time.DateOnly), oneLine(string(out.ObjectLockMode))), true
 	}
 	return "", false
-}
-
-// lockable are the folders whose objects may be locked: they hold no payload.
-var lockable = []string{"anchor/", "key/", "catalog/"}
-
-func isLockable(key string) bool {
-	return slices.ContainsFunc(lockable, func(folder string) bool { return strings.HasPrefix(key, folder) })
 }

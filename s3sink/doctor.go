@@ -36,14 +36,18 @@ const (
 	FindingList       = "list"               // the credentials may list
 	FindingLock       = "object-lock"        // no default lock forbids an erasure
 	FindingVersioning = "versioning"         // whether old versions stay
-	FindingVersions   = "list-versions"      // full: the credentials may list them
-	FindingDelete     = "delete"             // full: the credentials may delete
+	FindingVersions   = "list-versions"      // full, and compact: the credentials may list them
+	FindingDelete     = "delete"             // full, and compact: the credentials may delete
+	FindingBypass     = "bypass-governance"  // compact: a lock in GOVERNANCE mode is no obstacle
+	FindingUploads    = "list-uploads"       // compact: the credentials may list unfinished uploads
+	FindingErase      = "erase"              // compact, full: a probe goes with all its versions
 	FindingChecksum   = "checksum"           // the store takes ours; full: and refuses a wrong one
 	FindingCreateOnly = "create-only"        // one winner, and a taken key is kept
 	FindingRead       = "read-after-write"   // full: what was written is read
 	FindingListed     = "list-after-put"     // full: and listed
 	FindingErrors     = "conditional-errors" // full: 412, 409 and 403 are told apart
 	FindingClock      = "clock"              // the store says the time, and it is ours
+	FindingLocks      = "locks"              // objects can be locked as the settings want it
 	FindingCleanUp    = "clean-up"           // what the probes left behind
 )
 
@@ -96,7 +100,7 @@ func Doctor(ctx context.Context, b *Bucket, full bool) ([]Finding, error) {
 	if full {
 		d.racers = fullRacers
 	}
-	return d.examine(ctx, append(d.looks(), d.choose, d.race, d.taken, d.clock, d.wrongChecksum, d.wrongCredentials))
+	return d.examine(ctx, append(d.looks(), d.choose, d.race, d.taken, d.clock, d.wrongChecksum, d.wrongCredentials, d.locks))
 }
 
 // Inspect is the part of [Doctor] that only looks: whether the bucket is there,
@@ -131,6 +135,7 @@ var errEnough = errors.New("enough was found")
 type doctor struct {
 	b        *Bucket
 	full     bool
+	compact  bool
 	racers   int
 	findings []Finding
 

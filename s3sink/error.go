@@ -151,6 +151,9 @@ func Transient(err error) bool {
 	if e.kind != nil {
 		return e.kind == ErrDamaged
 	}
+	if e.Status == http.StatusOK {
+		return slices.Contains(transientCodes, e.Code)
+	}
 	return e.Status == 0 || e.Status >= 500 || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests
 }
 

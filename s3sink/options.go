@@ -30,13 +30,17 @@ type Options struct {
 	Timeout      time.Duration // an attempt in which nothing moves for so long is given up; 0: 30 s
 	Attempts     int           // of a read; 0: 3. A write has one
 
+	// Locks are put on new objects by the first step of their keys: anchor,
+	// catalog and key may have one.
+	Locks map[string]Lock
 	// Renew sets static keys anew after the store has refused them; nil: they
 	// stay as they are. Ambient credentials are then looked up again anyway.
 	Renew func(*Options) error
 	// OnRequest is told of every HTTP request, once it is answered or has
 	// failed; nil: nobody is. It must not block.
 	OnRequest func(Request)
-	// Now is the clock that [Doctor] holds the store's against; nil: time.Now.
+	// Now is the clock that [Doctor] holds the store's against, and that a lock's
+	// days are counted from; nil: time.Now.
 	Now func() time.Time
 }
 

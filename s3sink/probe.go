@@ -36,6 +36,7 @@ func (d *doctor) lock(ctx context.Context) error {
 		d.find(FindingLock, Warn, "cannot be seen (%v): allow s3:GetBucketObjectLockConfiguration, or make sure that no default retention is set", err)
 	case isVerdict(err):
 		d.find(FindingLock, OK, "the store does not have it")
+		return d.noLock()
 	default:
 		return err
 	}
@@ -45,6 +46,9 @@ func (d *doctor) lock(ctx context.Context) error {
 func (d *doctor) lockIs(c *types.ObjectLockConfiguration) error {
 	if c == nil || c.Rule == nil || c.Rule.DefaultRetention == nil {
 		d.find(FindingLock, OK, "no default retention")
+		if c == nil || c.ObjectLockEnabled != types.ObjectLockEnabledEnabled {
+			return d.noLock()
+		}
 		return nil
 	}
 	r := c.Rule.DefaultRetention
@@ -56,6 +60,10 @@ func (d *doctor) lockIs(c *types.ObjectLockConfiguration) error {
 		return d.refuse(FindingLock, "new objects are locked for %s in %s mode, which forbids every erasure: remove the bucket's default retention, and lock an anchor bucket instead", period, oneLine(string(r.Mode)))
 	}
 	d.locked = true
+	if d.compact {
+		d.find(FindingLock, OK, "new objects are locked for %s in GOVERNANCE mode", period)
+		return nil
+	}
 	d.find(FindingLock, Warn, "new objects are locked for %s in GOVERNANCE mode: compact needs s3:BypassGovernanceRetention to erase", period)
 	return nil
 }

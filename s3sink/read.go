@@ -66,6 +66,8 @@ func (b *Bucket) Now(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
+var errNoDate = errors.New("the store's answers have no Date")
+
 func (b *Bucket) nowOnce(ctx context.Context) (time.Time, error) {
 	attempt, w := b.watch(ctx)
 	defer w.stop()
@@ -81,7 +83,7 @@ func (b *Bucket) nowOnce(ctx context.Context) (time.Time, error) {
 		at, _ = awsmiddleware.GetServerTime(out.ResultMetadata)
 	}
 	if at.IsZero() {
-		return at, &Error{Op: opNow, Key: b.url.Bucket, cause: errors.New("the store's answers have no Date")}
+		return at, &Error{Op: opNow, Key: b.url.Bucket, cause: errNoDate}
 	}
 	return at.UTC().Truncate(time.Second), nil
 }
