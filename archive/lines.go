@@ -18,11 +18,13 @@ import (
 // topic id and partition. Names that are too long for a key are read from a
 // document of the line; the error names the lines of which none could be read,
 // beside those that could. The cost is one LIST for each folder of a line.
-func Lines(ctx context.Context, src Source) ([]Line, error) {
+func Lines(ctx context.Context, src Source) ([]Line, error) { return linesBelow(ctx, src, "") }
+
+func linesBelow(ctx context.Context, src Source, below string) ([]Line, error) {
 	found := map[string]Line{} // by the folders of their keys
 	unnamed := map[string]error{}
 	for _, folder := range []string{"catalog", "anchor", "log"} {
-		if err := linesIn(ctx, src, folder, found, unnamed); err != nil {
+		if err := linesIn(ctx, src, folder, below, found, unnamed); err != nil {
 			return nil, err
 		}
 	}
@@ -36,11 +38,16 @@ func Lines(ctx context.Context, src Source) ([]Line, error) {
 	return lines, errors.Join(faults...)
 }
 
-// linesIn lists the lines of a folder: the first key of each, for all others of
-// the line are skipped.
-func linesIn(ctx context.Context, src Source, folder string, found map[string]Line, unnamed map[string]error) error {
+// LinesOf returns the lines of one topic, under all of its ids, as [Lines] does.
+func LinesOf(ctx context.Context, src Source, topic string) ([]Line, error) {
+	return linesBelow(ctx, src, chain.Escape(topic)+"/")
+}
+
+// linesIn lists the lines of a folder whose names begin with below: the first key
+// of each, for all others of the line are skipped.
+func linesIn(ctx context.Context, src Source, folder, below string, found map[string]Line, unnamed map[string]error) error {
 	for after := ""; ; {
-		key, parts, err := firstOfLine(ctx, src, folder+"/", after)
+		key, parts, err := firstOfLine(ctx, src, folder+"/"+below, after)
 		if key == "" || err != nil {
 			return err
 		}

@@ -144,10 +144,11 @@ func (s *Scope) key() string {
 
 // ParseRow reads a control row. Where the context says nothing that its kind
 // says, the row has no document, and the error says why; one whose context was
-// erased is no error. Anchored and Unsigned are for the caller to find out.
+// erased is no error. Anchored and Unsigned are for the caller to find out. Nothing of the
+// row is kept.
 func ParseRow(row *chain.Row) (*Row, error) {
 	r := &Row{
-		Tenant: row.TenantID.S, ID: strings.ToUpper(row.RecordID.S), Kind: row.Kind.S,
+		Tenant: strings.Clone(row.TenantID.S), ID: strings.Clone(strings.ToUpper(row.RecordID.S)), Kind: strings.Clone(row.Kind.S),
 		Seq: row.Seq.N, ArchivedAt: row.ArchivedAt.N, CreatedAt: row.ArchivedAt.N,
 	}
 	if row.CreatedAt.Valid {

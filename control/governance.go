@@ -20,6 +20,7 @@ import (
 type Governance struct {
 	tenants map[string]*Tenant
 	deleted map[string]Deletion
+	faults  map[string]error // by tenant
 	sealed  bool
 }
 
@@ -57,7 +58,7 @@ type Deletion struct {
 
 // New returns a Governance without rows.
 func New() *Governance {
-	return &Governance{tenants: map[string]*Tenant{}, deleted: map[string]Deletion{}}
+	return &Governance{tenants: map[string]*Tenant{}, deleted: map[string]Deletion{}, faults: map[string]error{}}
 }
 
 // Tenant returns what governs a tenant; nil where nothing does.
@@ -68,12 +69,15 @@ func (g *Governance) Tenant(id string) *Tenant {
 	return g.tenants[id]
 }
 
-// Tenants returns the tenants that something governs, in the order of their ids.
+// Tenants returns the tenants that something governs, or of which that cannot be
+// told ([Governance.Fault]), in the order of their ids.
 func (g *Governance) Tenants() []string {
 	if g == nil {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(g.tenants))
+	all := slices.AppendSeq(slices.Collect(maps.Keys(g.tenants)), maps.Keys(g.faults))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Sealed reports whether all rows are in. It may be called on nil.
