@@ -59,18 +59,6 @@ func (s *search) has(number int64) bool {
 	return err == nil
 }
 
-// CheckCatalog returns an error matching [ErrCompacted] where a line has a
-// catalog. It costs one LIST.
-func CheckCatalog(ctx context.Context, src Source, l Line) error {
-	for o, err := range src.List(ctx, linePrefix("catalog", l), "") {
-		if err != nil {
-			return fmt.Errorf("list catalog: %w", err)
-		}
-		return fmt.Errorf("%w (%s)", ErrCompacted, o.Key)
-	}
-	return nil
-}
-
 // AnchoredState moves st, the state of a line without segments, behind its
 // anchor trail[n-1], whose text hashes to sum, and returns it: trail are the
 // anchors from the last full one on, each of which follows the one before it. The epochs of Kafka and the time of the newest
@@ -124,7 +112,7 @@ func RecentSegments(trail []*Anchor, rows int64) (recent []SegmentRef, missing i
 			if rows <= 0 {
 				break
 			}
-			recent = append(recent, SegmentRef{Ordinal: a.Segments[i].Ordinal, Rows: a.Segments[i].Rows})
+			recent = append(recent, SegmentRef{Ordinal: a.Segments[i].Ordinal, Rows: a.Segments[i].Rows, FirstOffset: a.Segments[i].FirstOffset})
 			rows -= a.Segments[i].Rows
 		}
 	}

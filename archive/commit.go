@@ -19,8 +19,9 @@ type Committer struct {
 	Retrying func(key string, attempt int, err error)
 	// Believe says whether a reply of this store time proves that the segment
 	// is durable: nil if so. A writer that slept while its ordinal was written,
-	// compacted and deleted gets a reply that proves nothing. It may be nil as
-	// long as nothing deletes segments.
+	// compacted and deleted gets a reply that proves nothing: the error then
+	// matches [ErrBreaks]. One that matches [ErrCatalog] ends Commit too, and any
+	// other is tried again. It may be nil as long as nothing deletes segments.
 	Believe func(ctx context.Context, storeTime time.Time) error
 }
 
@@ -29,13 +30,13 @@ type Committer struct {
 //
 // It returns nil, nil when body is durable, and the other's segment when
 // somebody else was faster and continues st. The error matches [ErrBreaks]
-// when the ordinal holds bytes that do not continue st: the caller starts
-// again from the bucket. In no case has st changed.
+// when the ordinal holds bytes that do not continue st, or the line was compacted
+// beyond it: the caller starts again from the bucket. In no case has st changed.
 func (c *Committer) Commit(ctx context.Context, st *State, body []byte) (*SegmentObject, error) {
 	key := SegmentKey(st.Line, st.Ordinal)
 	for attempt := 1; ; attempt++ {
 		other, err := c.try(ctx, st, key, body)
-		if err == nil || errors.Is(err, ErrBreaks) {
+		if err == nil || errors.Is(err, ErrBreaks) || errors.Is(err, ErrCatalog) {
 			return other, err
 		}
 		if ctx.Err() != nil {

@@ -23,10 +23,6 @@ const (
 // The largest footer that is read: of a segment with as many logs as rows.
 const maxFooter = 128 << 20
 
-// ErrCompacted: a catalog says that the line has been compacted. This version
-// does not know how to go on with it.
-var ErrCompacted = errors.New("the line has been compacted: this version cannot go on with it")
-
 // A Resumed is what a start found in the bucket.
 type Resumed struct {
 	State *State
@@ -37,8 +33,9 @@ type Resumed struct {
 
 // A SegmentRef names a segment that a start has seen.
 type SegmentRef struct {
-	Ordinal int64
-	Rows    int64
+	Ordinal     int64
+	Rows        int64
+	FirstOffset int64
 }
 
 // Resume reads into st, the state of a line without segments, where the line
@@ -85,23 +82,10 @@ func resume(ctx context.Context, src Source, st *State, n, rows int64, whole boo
 
 // CountSegments lists a line's segments and requires that their ordinals are
 // dense from 0; else the error matches [ErrBreaks]. It costs one LIST for each
-// 1,000 segments, and does not look for a catalog: that is [CheckCatalog].
+// 1,000 segments. It is for a line that was never compacted.
 func CountSegments(ctx context.Context, src Source, l Line) (int64, error) {
-	var n int64
-	for o, err := range src.List(ctx, SegmentPrefix(l), "") {
-		if err != nil {
-			return 0, fmt.Errorf("list segments: %w", err)
-		}
-		name, ok := ParseSegmentKey(o.Key)
-		if !ok {
-			continue // a stray: verify names it
-		}
-		if name.Ordinal != n {
-			return 0, fmt.Errorf("segment %d is missing, segment %d is there: %w", n, name.Ordinal, ErrBreaks)
-		}
-		n++
-	}
-	return n, nil
+	all, err := ListSegments(ctx, src, l, 0)
+	return int64(len(all)), err
 }
 
 // GetSegment reads a segment whole and checks it as [ReadForeignSegment] does. The
@@ -148,7 +132,7 @@ type seen struct {
 func (w *walk) add(seg *sized, sum chain.Hash) {
 	w.seen = append(w.seen, seen{AnchorSegment{Ordinal: seg.Ordinal, Bytes: seg.bytes, SHA256: sum, AnchorCounts: CountsOf(seg.Segment)}, seg.Voided})
 	if w.haveRows < w.wantRows {
-		w.recent = append(w.recent, SegmentRef{Ordinal: seg.Ordinal, Rows: seg.Rows})
+		w.recent = append(w.recent, SegmentRef{Ordinal: seg.Ordinal, Rows: seg.Rows, FirstOffset: seg.FirstOffset})
 		w.haveRows += seg.Rows
 	}
 	for _, l := range seg.Logs {

@@ -27,12 +27,9 @@ func grow(t *testing.T, b *archive.Memory, segments int) *archive.State {
 	return st
 }
 
-// resume looks for a catalog, counts the segments of the line and resumes behind
-// all of them, as a start does.
+// resume counts the segments of the line and resumes behind all of them, as the
+// start of a line without anchors does.
 func resume(t *testing.T, b *archive.Memory, rows int64) (*archive.Resumed, error) {
-	if err := archive.CheckCatalog(t.Context(), b, line); err != nil {
-		return nil, err
-	}
 	n, err := archive.CountSegments(t.Context(), b, line)
 	if err != nil {
 		return nil, err
@@ -77,8 +74,7 @@ func TestResumeNamesTheNewestSegments(t *testing.T) {
 }
 
 // An empty line resumes at nothing, and a line never resumes over a hole, a
-// foreign object in place of its newest segment, or a catalog that it cannot
-// read.
+// foreign object in place of its newest segment.
 func TestResumeRefuses(t *testing.T) {
 	r, err := resume(t, archive.NewMemory(), 10)
 	if err != nil || r.State.Ordinal != 0 || r.State.NextOffset != -1 {
@@ -95,7 +91,6 @@ func TestResumeRefuses(t *testing.T) {
 		"a hole":             {archive.SegmentKey(line, 6), second, archive.ErrBreaks},
 		"no segment":         {archive.SegmentKey(line, 5), []byte("hello"), archive.ErrBreaks},
 		"of another ordinal": {archive.SegmentKey(line, 5), second, archive.ErrBreaks},
-		"a catalog":          {"catalog/audit.calls/kTq2VqYJQ0mFvY8v2b3m0A/00003/00000000000000000000.note", []byte("x"), archive.ErrCompacted},
 	} {
 		b := archive.NewMemory()
 		grow(t, b, 5)

@@ -31,6 +31,7 @@ type CatalogVersion struct {
 	*Catalog
 	Key      string
 	Text     string     // exactly what is signed
+	Note     *sign.Note // text and signatures
 	SHA256   chain.Hash // of the text
 	Modified time.Time  // by the store's clock; zero where it does not say
 }
@@ -106,7 +107,7 @@ func readCatalogVersion(ctx context.Context, src Source, l Line, o *Object, chec
 			return nil, fmt.Errorf("%s: %w", o.Key, err)
 		}
 	}
-	return &CatalogVersion{Catalog: c, Key: o.Key, Text: n.Text, SHA256: TextHash(n.Text), Modified: o.Modified}, nil
+	return &CatalogVersion{Catalog: c, Key: o.Key, Text: n.Text, Note: n, SHA256: TextHash(n.Text), Modified: o.Modified}, nil
 }
 
 // ReadPart reads a part that a catalog version names. The error matches

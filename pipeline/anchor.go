@@ -464,6 +464,9 @@ func (sh *shared) rewind(ctx context.Context, st *archive.State, ordinal int64) 
 			break
 		}
 		body, err := sh.Archive.Get(ctx, archive.SegmentKey(st.Line, s.Ordinal))
+		if errors.Is(err, archive.ErrNotFound) {
+			return nil, fmt.Errorf("segment %d is gone: %w", s.Ordinal, errTailChanged)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("segment %d: %w", s.Ordinal, err)
 		}

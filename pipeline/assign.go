@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -91,9 +93,43 @@ func (c *consumer) begin(at place, vouched string) *starting {
 	c.starts[at] = s
 	c.hold(at, true)
 	c.mu.Unlock()
+	c.startAside(ctx, at, s, vouched)
+	return s
+}
+
+// again starts a partition anew that has ended because its line was compacted
+// beyond it, unless it is somebody else's by now.
+func (c *consumer) again(at place, who *starting, why error) {
+	ctx, cancel := context.WithCancel(c.life)
+	s := &starting{cancel: cancel, done: make(chan struct{}), since: c.Now(), late: true}
+	c.mu.Lock()
+	r := c.parts[at]
+	if r == nil || r.started != who {
+		c.mu.Unlock()
+		cancel()
+		return
+	}
+	c.client.PauseFetchPartitions(at.only())
+	delete(c.parts, at)
+	c.starts[at] = s
+	c.mu.Unlock()
+	c.warn(fmt.Sprintf("%s/%d: starts again", at.topic, at.number), why)
+	go func() {
+		vouched, err := c.vouchers(ctx, []string{at.topic})
+		if err != nil { // ctx is done
+			cancel()
+			close(s.done)
+			return
+		}
+		c.startAside(ctx, at, s, vouched[at])
+	}()
+}
+
+// startAside starts a partition, and lets it run.
+func (c *consumer) startAside(ctx context.Context, at place, s *starting, vouched string) {
 	go func() {
 		defer close(s.done)
-		defer cancel()
+		defer s.cancel()
 		p, err := c.start(ctx, at, vouched)
 		switch {
 		case ctx.Err() != nil:
@@ -109,7 +145,6 @@ func (c *consumer) begin(at place, vouched string) *starting {
 			delete(c.starts, at)
 		}
 	}()
-	return s
 }
 
 // hold notes whether a partition is given to this process. mu is held.
@@ -205,8 +240,40 @@ func (c *consumer) launch(at place, s *starting, p *partition) {
 		old.drop()
 	}
 	go func() {
-		if err := p.run(); err != nil && !isDropped(err) {
+		err := p.run()
+		switch {
+		case err == nil || isDropped(err):
+		case c.wasOvertaken(p, err):
+			c.again(at, s, err)
+		default:
 			c.stopped(at, s, err)
 		}
 	}()
+}
+
+// wasOvertaken reports whether a partition has ended because compaction took what
+// it stood on. Then what it met is no verdict on the line: there is an anchor that
+// it did not know of, for nothing is compacted before it is anchored.
+func (c *consumer) wasOvertaken(p *partition, err error) bool {
+	if errors.Is(err, errOvertaken) {
+		return true
+	}
+	if !isVerdict(err) && !errors.Is(err, errTailChanged) && !errors.Is(err, ErrForged) {
+		return false
+	}
+	for attempt := 1; ; attempt++ {
+		fault := p.look.look(c.life)
+		if fault == nil {
+			break
+		}
+		c.retrying(c.life, p.line, attempt, fault)
+		if isVerdict(fault) || c.backOff(c.life, attempt) != nil {
+			return false
+		}
+	}
+	anchored := int64(0)
+	if t := p.state.Tail.Anchor; t != nil {
+		anchored = t.Ordinal + 1
+	}
+	return watermarkOf(p.look.catalog()) > anchored
 }

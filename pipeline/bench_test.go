@@ -52,7 +52,7 @@ func benchRun(b testing.TB, records []*kgo.Record, rows int, more ...func(*Setti
 	sh := newShared(s, Events{})
 	st := archive.NewState(sh.Root.ArchiveID, archive.Line{Topic: "audit.calls", TopicID: "kTq2VqYJQ0mFvY8v2b3m0A"})
 	st.NextOffset = 0
-	p := newPartition(context.Background(), sh, nil, st, newWindow())
+	p := newPartition(context.Background(), sh, nil, st, newWindow(), nil)
 	p.gate = gate{open: func() {}, close: func() {}}
 	for _, r := range records {
 		sh.budget.take(cost(r))

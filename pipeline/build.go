@@ -49,6 +49,9 @@ type builder struct {
 	// stored returns the content of a row that the window does not know, and
 	// whether that row is erased.
 	stored func(e entry) (content audit.Fingerprint, erased bool, err error)
+	// erased reports whether a row was erased of which the window knows what it
+	// said.
+	erased func(e entry) (bool, error)
 
 	out   *built
 	batch *batch
@@ -148,7 +151,17 @@ func (b *builder) repeats(it *item) (entry, repeat, error) {
 		}
 		e.content = content
 	}
-	if e.content == it.content {
+	if e.content == it.content || e.content == erasedContent {
+		return e, sameContent, nil
+	}
+	if e.ordinal == b.state.Ordinal {
+		return e, otherContent, nil // of this segment
+	}
+	erased, err := b.erased(e)
+	switch {
+	case err != nil:
+		return e, notRepeated, fmt.Errorf("look whether the row is erased that offset %d conflicts with: %w", it.from, err)
+	case erased:
 		return e, sameContent, nil
 	}
 	return e, otherContent, nil

@@ -259,6 +259,7 @@ func (c *comparison) duplicate(s *stretch, rec *audit.Record, reject *audit.Reje
 		return err
 	}
 	switch {
+	case first.hidden:
 	case !first.found || first.coord != coord:
 		return c.forged(d.Offset, "it is called a repeat of seq %d, which has other coordinates", d.Seq)
 	case !first.erased && !c.says(first, rec) && c.exact():
@@ -277,7 +278,7 @@ func (c *comparison) first(coord audit.Fingerprint, tenant string, seq int64) (a
 	hint := int64(-1)
 	if ok && e.tenant == tenant && e.seq == seq {
 		if e.content != (audit.Fingerprint{}) {
-			return archivedRow{coord: coord, content: e.content, found: true}, nil
+			return archivedRow{coord: coord, content: e.content, found: true, erased: e.content == erasedContent}, nil
 		}
 		hint = e.ordinal
 	}
@@ -326,7 +327,8 @@ func (c *comparison) conflict(got, rec *audit.Record, coord audit.Fingerprint, m
 	if err != nil {
 		return err
 	}
-	if !first.found || first.coord != coord || first.erased || c.says(first, rec) && c.exact() {
+	gone := first.hidden || first.erased // since then, maybe: what it said cannot be asked
+	if !first.hidden && (!first.found || first.coord != coord) || !gone && c.says(first, rec) && c.exact() {
 		return c.forged(m.Offset, "the row is rejected for a conflict with seq %d, and there is none", seq)
 	}
 	audit.Conflict(rec, m, detail)
@@ -373,6 +375,9 @@ func (c *comparison) end() error {
 	}
 	if c.epoch < 0 {
 		c.epoch = c.state.LeaderEpoch
+		if c.epoch < 0 || c.o.LeaderEpoch < 0 {
+			return nil // one of the two began behind a compaction, which keeps no epochs
+		}
 	}
 	if !c.missed && c.o.LeaderEpoch != c.epoch {
 		return c.forged(c.o.NextOffset-1, "its leader epoch is %d, not %d", c.epoch, c.o.LeaderEpoch)
@@ -430,7 +435,7 @@ func (c *consumer) compareOnce(ctx context.Context, known *bounds, st *archive.S
 }
 
 func (c *consumer) compareWithin(ctx context.Context, b bounds, st *archive.State, w *window, trusted archive.Writer, o *archive.SegmentObject) error {
-	finder := newRowFinder(c.Archive, st)
+	finder := newRowFinder(c.shared, st)
 	x := &comparison{
 		o: o, state: st, window: w, decoder: c.decoder(st.Line.Topic), unkeyed: c.unkeyedDecoder(st.Line.Topic), writer: c.writer, trusted: trusted, start: b.start, now: c.Now(),
 		compacted: func() (bool, error) { return c.isCompacted(ctx, st.Line.Topic) },

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
@@ -9,12 +10,15 @@ import (
 )
 
 // A rowFinder finds archived rows of a line below a segment: by the segment that
-// a window says they are in, or by walking back through the metadata. It reads
-// nothing twice, for repeats come in runs.
+// a window says they are in, by the data files of the catalog, or by walking back
+// through the metadata of what is not compacted. It reads nothing twice, for
+// repeats come in runs.
 type rowFinder struct {
-	src    archive.Source
+	shared *shared
+	data   *dataFiles
 	line   archive.Line
 	keys   chain.Keys
+	looked bool
 	next   int64 // the ordinal above the next whose metadata is to be read
 	spans  map[string][]span
 	loaded map[int64]bool
@@ -35,30 +39,44 @@ type archivedRow struct {
 	content audit.Fingerprint
 	erased  bool // its content is gone
 	found   bool // it is there, and has coordinates
+	hidden  bool // erased hard, or cut: nobody can say what it was
 }
 
 // newRowFinder returns a finder of rows that st knows of.
-func newRowFinder(src archive.Source, st *archive.State) *rowFinder {
-	return &rowFinder{src: src, line: st.Line, keys: st.Keys, next: st.Ordinal, spans: map[string][]span{}, loaded: map[int64]bool{}, rows: map[rowKey]archivedRow{}}
+func newRowFinder(sh *shared, st *archive.State) *rowFinder {
+	return &rowFinder{
+		shared: sh, data: newDataFiles(sh, st.Line, nil), line: st.Line, keys: st.Keys, next: st.Ordinal,
+		spans: map[string][]span{}, loaded: map[int64]bool{}, rows: map[rowKey]archivedRow{},
+	}
 }
 
 // find returns the row of a seq of a tenant's log; hint is the ordinal of its
 // segment, -1 where that is not known.
 func (f *rowFinder) find(ctx context.Context, tenant string, seq, hint int64) (archivedRow, error) {
+	if r, ok := f.rows[rowKey{tenant, seq}]; ok {
+		return r, nil
+	}
+	var err error
 	if hint < 0 {
-		var err error
-		if hint, err = f.ordinal(ctx, tenant, seq); hint < 0 || err != nil {
+		if hint, err = f.ordinal(ctx, tenant, seq); err != nil {
 			return archivedRow{}, err
 		}
 	}
-	if err := f.load(ctx, hint); err != nil {
-		return archivedRow{}, err
+	if hint >= 0 {
+		err = f.load(ctx, hint)
 	}
-	return f.rows[rowKey{tenant, seq}], nil
+	if hint < 0 || errors.Is(err, archive.ErrNotFound) { // compaction has taken it
+		return f.data.find(ctx, tenant, seq, f.rows)
+	}
+	return f.rows[rowKey{tenant, seq}], err
 }
 
-// ordinal walks back to the segment of a row; -1 where there is none.
+// ordinal walks back to the segment of a row that is not compacted; -1 where
+// there is none.
 func (f *rowFinder) ordinal(ctx context.Context, tenant string, seq int64) (int64, error) {
+	if err := f.look(ctx); err != nil {
+		return -1, err
+	}
 	known := 0
 	for {
 		for _, s := range f.spans[tenant][known:] {
@@ -67,12 +85,12 @@ func (f *rowFinder) ordinal(ctx context.Context, tenant string, seq int64) (int6
 			}
 		}
 		known = len(f.spans[tenant])
-		if f.next == 0 {
+		if f.next <= watermarkOf(f.data.version) {
 			return -1, nil
 		}
-		seg, err := archive.GetMetadata(ctx, f.src, f.line, f.next-1)
-		if err != nil {
-			return -1, err
+		seg, err := archive.GetMetadata(ctx, f.shared.Archive, f.line, f.next-1)
+		if newer, fault := f.meanwhile(ctx, err); newer || fault != nil {
+			return -1, fault
 		}
 		f.next--
 		for _, l := range seg.Logs {
@@ -84,12 +102,37 @@ func (f *rowFinder) ordinal(ctx context.Context, tenant string, seq int64) (int6
 	}
 }
 
+// look reads the catalog, once.
+func (f *rowFinder) look(ctx context.Context) error {
+	if f.looked {
+		return nil
+	}
+	_, err := f.data.renew(ctx)
+	f.looked = err == nil
+	return err
+}
+
+// meanwhile reports whether compaction has taken the segment that could not be
+// read for the reason of err, which else it returns.
+func (f *rowFinder) meanwhile(ctx context.Context, err error) (bool, error) {
+	if err == nil {
+		return false, nil
+	}
+	if _, fault := f.data.renew(ctx); fault != nil {
+		return false, fault
+	}
+	if f.next <= watermarkOf(f.data.version) {
+		return true, nil
+	}
+	return false, err
+}
+
 // load reads the rows of a segment.
 func (f *rowFinder) load(ctx context.Context, ordinal int64) error {
 	if f.loaded[ordinal] {
 		return nil
 	}
-	o, err := archive.GetSegment(ctx, f.src, f.line, ordinal, f.keys)
+	o, err := archive.GetSegment(ctx, f.shared.Archive, f.line, ordinal, f.keys)
 	if err != nil {
 		return err
 	}
@@ -102,4 +145,10 @@ func (f *rowFinder) load(ctx context.Context, ordinal int64) error {
 		}
 	}
 	return nil
+}
+
+// check reads a row and checks it, as far as it is there, by the hash of its log.
+func (f *rowFinder) check(ctx context.Context, tenant string, seq int64) error {
+	_, err := f.find(ctx, tenant, seq, -1)
+	return err
 }

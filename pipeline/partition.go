@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/parquet"
 )
 
 // errDropped: the partition was taken away; what is not durable is dropped.
@@ -41,7 +43,10 @@ type partition struct {
 	landed    chan landing
 	put       context.Context // of writes; it outlives a stop, up to a deadline
 	abort     context.CancelCauseFunc
-	retried   int64 // ordinal at which the line was read from the bucket again, -1
+	look      *lookout
+	data      *dataFiles      // of rows that are compacted
+	asked     map[string]bool // keys of data files whose erased rows the window knows
+	retried   int64           // ordinal at which the line was read from the bucket again, -1
 	hashers   *chain.Hashers
 	proved    map[string]bool // tenants: the key of the log is the one of its rows
 	anchors   anchors
@@ -103,12 +108,12 @@ type landing struct {
 	err   error
 }
 
-func newPartition(ctx context.Context, sh *shared, src source, st *archive.State, w *window) *partition {
+func newPartition(ctx context.Context, sh *shared, src source, st *archive.State, w *window, c *archive.CatalogVersion) *partition {
 	put, abort := context.WithCancelCause(ctx)
 	p := &partition{
 		line: st.Line, shared: sh, source: src, decoder: sh.decoder(st.Line.Topic), state: st, window: w, next: st.NextOffset,
 		open: newBatch(), spare: newBatch(), landed: make(chan landing, 1), put: put, abort: abort, retried: -1, hashers: chain.NewHashers(sh.keys), proved: map[string]bool{},
-		stop: make(chan struct{}), done: make(chan struct{}),
+		stop: make(chan struct{}), done: make(chan struct{}), look: newLookout(sh, st.Line, c), data: newDataFiles(sh, st.Line, c), asked: map[string]bool{},
 	}
 	p.mail.ready = make(chan struct{}, 1)
 	p.anchors = anchors{landed: make(chan anchorLanding, 1), retried: -1}
@@ -386,7 +391,7 @@ func (p *partition) fly(b *batch, since time.Time) error {
 func (p *partition) build(b *batch) (*built, error) {
 	bl := &builder{
 		state: p.state, window: p.window, writer: p.shared.writer, decoder: p.decoder,
-		hasherOf: p.hasherOf, rand: p.shared.Rand, stored: p.stored,
+		hasherOf: p.hasherOf, rand: p.shared.Rand, stored: p.stored, erased: p.erased,
 	}
 	return bl.build(b, p.shared.Now().UnixMicro())
 }
@@ -408,6 +413,9 @@ func (p *partition) commit(st *archive.State, w *window, b *built) landing {
 			}
 		},
 	}
+	c.Believe = func(ctx context.Context, storeTime time.Time) error {
+		return p.look.believe(ctx, st.Ordinal, storeTime)
+	}
 	other, err := c.Commit(p.put, st, body)
 	if other != nil {
 		err = p.source.compare(p.put, st, w, p.trusted, other)
@@ -424,6 +432,9 @@ func (p *partition) land(l landing) error {
 	case l.err == nil && l.other == nil:
 		p.settle(f, l)
 		return nil
+	case errors.Is(l.err, errOvertaken):
+		p.give(f.batch.bytes)
+		return l.err
 	case l.err == nil:
 		p.adopt(l.other)
 		// There may be more behind it, and to try to write each would send the
@@ -535,51 +546,129 @@ func (p *partition) goOn(f *flight) error {
 }
 
 // stored reads the content of an archived row of which the window knows only
-// the coordinates, and learns that of its whole segment on the way: repeats
+// the coordinates, and learns that of the rows beside it on the way: repeats
 // come in runs. It tries for as long as the partition lives.
 func (p *partition) stored(e entry) (content audit.Fingerprint, erased bool, err error) {
-	key := archive.SegmentKey(p.line, e.ordinal)
-	for attempt := 1; ; attempt++ {
-		body, err := p.shared.Archive.Get(p.put, key)
-		if err == nil {
-			return p.learn(body, e)
+	key := archive.SegmentKey(p.line, max(0, e.ordinal))
+	err = p.shared.insist(p.put, p.line, key, func(ctx context.Context, key string) error {
+		err := archive.ErrNotFound
+		if e.ordinal >= 0 {
+			content, erased, err = p.storedIn(ctx, key, e)
 		}
-		if errors.Is(err, archive.ErrNotFound) && attempt > 1 {
-			return content, false, fmt.Errorf("segment %d: %w: it is gone", e.ordinal, archive.ErrBreaks)
+		if errors.Is(err, archive.ErrNotFound) { // compaction has taken it
+			content, erased, err = p.storedInFile(ctx, e)
 		}
-		if f := p.shared.events.Retrying; f != nil {
-			f(p.line, key, attempt, err)
-		}
-		if err := p.shared.backOff(p.put, attempt); err != nil {
-			return content, false, err
-		}
-	}
+		return err
+	})
+	return content, erased, err
 }
 
-// learn takes the content of a segment's rows into the window, and returns that
-// of the row of e.
-func (p *partition) learn(body []byte, e entry) (content audit.Fingerprint, erased bool, err error) {
+// storedIn is stored, in a segment.
+func (p *partition) storedIn(ctx context.Context, key string, e entry) (content audit.Fingerprint, erased bool, err error) {
+	body, err := p.shared.Archive.Get(ctx, key)
+	if err != nil {
+		return content, false, fmt.Errorf("segment %d: %w", e.ordinal, err)
+	}
 	o, err := archive.ReadForeignSegment(body, p.shared.keys)
 	if err != nil {
 		return content, false, fmt.Errorf("segment %d: %w: %w", e.ordinal, archive.ErrBreaks, err)
 	}
-	found := false
+	l := learner{window: p.window, entry: e}
 	for i := range o.Rows {
-		r := &o.Rows[i]
-		if !r.RowSalt.Valid {
-			erased = erased || r.Seq.N == e.seq && r.TenantID.S == e.tenant
-			continue
-		}
-		c := r.ContentHash()
-		if coord, ok := r.Coordinates(); ok {
-			p.window.learn(coord, c, r.Seq.N)
-		}
-		if r.Seq.N == e.seq && r.TenantID.S == e.tenant {
-			content, found = c, true
-		}
+		l.learn(&o.Rows[i])
 	}
-	if !found && !erased {
-		return content, false, fmt.Errorf("segment %d has no row of seq %d", e.ordinal, e.seq)
+	if !l.found {
+		return content, false, fmt.Errorf("segment %d: %w: it has no row of seq %d", e.ordinal, archive.ErrBreaks, e.seq)
 	}
-	return content, erased, nil
+	return l.content, l.erased, nil
+}
+
+// storedInFile is stored, in a data file. A row that was cut is erased.
+func (p *partition) storedInFile(ctx context.Context, e entry) (content audit.Fingerprint, erased bool, err error) {
+	l := learner{window: p.window, entry: e}
+	found, err := p.data.rows(ctx, e.tenant, e.seq, l.learn)
+	switch {
+	case err != nil:
+		return content, false, err
+	case !found && p.data.cut(e.tenant, e.seq):
+		return content, true, nil
+	case !found:
+		return content, false, fmt.Errorf("the row of seq %d: %w: no segment and no data file has it", e.seq, archive.ErrBreaks)
+	}
+	return l.content, l.erased, nil
+}
+
+// A learner takes the content of rows into a window, and that of the row of an
+// entry.
+type learner struct {
+	window  *window
+	entry   entry
+	content audit.Fingerprint
+	erased  bool
+	found   bool
+}
+
+func (l *learner) learn(r *chain.Row) {
+	c := erasedContent
+	if r.RowSalt.Valid {
+		c = r.ContentHash()
+	}
+	if coord, ok := r.Coordinates(); ok {
+		l.window.learn(coord, c, r.Seq.N)
+	}
+	if r.Seq.N == l.entry.seq && r.TenantID.S == l.entry.tenant {
+		l.content, l.erased, l.found = c, !r.RowSalt.Valid, true
+	}
+}
+
+// erased reports whether a row was erased since the window learned what it said, as
+// far as the catalog is known here: a repeat of it is a repeat, whatever it says.
+// A data file is read for this once, for what its key names never changes.
+func (p *partition) erased(e entry) (erased bool, err error) {
+	c := p.look.catalog()
+	if e.ordinal >= watermarkOf(c) {
+		return false, nil
+	}
+	err = p.shared.insist(p.put, p.line, archive.SegmentPrefix(p.line), func(ctx context.Context, _ string) (err error) {
+		erased, err = p.erasedInFile(ctx, e)
+		return err
+	})
+	return erased, err
+}
+
+func (p *partition) erasedInFile(ctx context.Context, e entry) (bool, error) {
+	if c := p.look.catalog(); p.data.version == nil || p.data.version.Version < c.Version {
+		p.data.take(c)
+	}
+	f, err := p.data.file(ctx, e.tenant, e.seq)
+	if errors.Is(err, archive.ErrNotFound) {
+		_, fault := p.data.renew(ctx)
+		return false, cmp.Or(fault, err)
+	}
+	if err != nil || f == nil {
+		return f == nil && p.data.cut(e.tenant, e.seq), err
+	}
+	if p.asked[f.Key] {
+		return false, nil // else the window would say so
+	}
+	gone := false
+	err = p.shared.openData(ctx, f, func(file *parquet.File, _ *archive.DataFile) error {
+		for row, err := range file.Select(append([]string{"row_salt"}, windowColumns...)...) {
+			if err != nil {
+				return fmt.Errorf("%s: %w: %w", f.Key, archive.ErrDataFile, err)
+			}
+			if row.RowSalt.Valid {
+				continue
+			}
+			if coord, ok := row.Coordinates(); ok {
+				p.window.learn(coord, erasedContent, row.Seq.N)
+			}
+			gone = gone || row.Seq.N == e.seq
+		}
+		return nil
+	})
+	if err == nil {
+		p.asked[f.Key] = true
+	}
+	return gone, err
 }

@@ -256,7 +256,8 @@ var errReplaced = errors.New("it is another one than this group wrote or compare
 // is known at all, one without a signature is: the operator is told.
 func (w *resetWalk) base(ctx context.Context, l archive.Line) (*archive.State, *window, error) {
 	c := w.c
-	if err := archive.CheckCatalog(ctx, c.Archive, l); err != nil {
+	catalog, err := c.newestCatalog(ctx, l)
+	if err != nil {
 		return nil, nil, err
 	}
 	known, err := c.copies.newest(ctx, l)
@@ -277,12 +278,15 @@ func (w *resetWalk) base(ctx context.Context, l archive.Line) (*archive.State, *
 	if w.unsigned = good == 0; w.unsigned && c.ring.Empty() {
 		good = len(t.notes)
 	}
+	if err := c.checkWatermark(ctx, catalog, t, good); err != nil {
+		return nil, nil, err
+	}
 	base := &trail{t.line, t.notes[:good]}
 	w.ahead = t.notes[good:]
 	if good == 0 {
 		return c.newState(l), newWindow(), nil
 	}
-	st, window, err := c.resumeAnchored(ctx, base, c.windowLimit())
+	st, window, err := c.resumeAnchored(ctx, base, catalog, c.windowLimit())
 	switch {
 	case errors.Is(err, errAnchoredGone):
 		return nil, nil, fmt.Errorf("%w: %w", ErrAnchored, err)

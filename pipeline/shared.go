@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
@@ -41,6 +42,7 @@ type shared struct {
 	ring     *sign.Ring                                      // Keys, and what they vouch for
 	keys     chain.Keys                                      // of keyed logs; nil where there are none
 	master   atomic.Bool                                     // MasterKey is the one that rows were written with
+	objects  *semaphore.Weighted                             // of data files that are held, in bytes
 
 	mu      sync.Mutex
 	tenants map[[2]string]int32 // (topic, tenant) → partition
@@ -52,6 +54,7 @@ func newShared(s Settings, ev Events) *shared {
 		budget: newBudget(s.recordMemory()), tenants: map[[2]string]int32{},
 		encoders: make(chan *parquet.Encoder, runtime.GOMAXPROCS(0)), ring: &sign.Ring{}, keys: s.keys(),
 	}
+	sh.objects = semaphore.NewWeighted(sh.objectBytes())
 	if s.Keys != nil {
 		sh.ring = s.Keys.Clone()
 	}
@@ -63,6 +66,10 @@ func newShared(s Settings, ev Events) *shared {
 
 // recordMemory returns how many bytes of records may be held.
 func (s *Settings) recordMemory() int64 { return s.Memory - s.Memory/windowShare }
+
+// objectBytes returns how many bytes of data files may be held, but for one that
+// is larger by itself.
+func (s *Settings) objectBytes() int64 { return max(1, s.Memory/windowShare) }
 
 // encode returns the object of a segment. Encoders are borrowed: one holds
 // megabytes, and no more can work at once than there are processors.
@@ -101,12 +108,31 @@ func (sh *shared) take(st *archive.State, w *window, o *archive.SegmentObject) {
 }
 
 // readWindow rebuilds a window from the newest segments, in parallel, reading
-// only the columns that coordinates need.
-func (sh *shared) readWindow(ctx context.Context, l archive.Line, recent []archive.SegmentRef, limit int) (*window, error) {
+// only the columns that coordinates need. What is compacted of them, by a version
+// of the catalog (nil: nothing), is read from data files.
+func (sh *shared) readWindow(ctx context.Context, l archive.Line, c *archive.CatalogVersion, recent []archive.SegmentRef, limit int) (*window, error) {
+	w := newWindow()
+	compacted := 0
+	for compacted < len(recent) && recent[compacted].Ordinal < watermarkOf(c) {
+		compacted++
+	}
+	if compacted > 0 {
+		rows, err := sh.readCompacted(ctx, l, c, recent[0].FirstOffset)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			w.add(r.coord, r.entry, limit)
+		}
+	}
+	return w, sh.readSegments(ctx, l, w, recent[compacted:], limit)
+}
+
+// readSegments adds the rows of segments to a window.
+func (sh *shared) readSegments(ctx context.Context, l archive.Line, w *window, recent []archive.SegmentRef, limit int) error {
 	read := make([]chan []remembered, len(recent))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(windowParallel)
-	w := newWindow()
 	for chunk := range slices.Chunk(recent, 4*windowParallel) {
 		for i := range chunk {
 			read[i] = make(chan []remembered, 1)
@@ -122,7 +148,7 @@ func (sh *shared) readWindow(ctx context.Context, l archive.Line, recent []archi
 			}
 		}
 	}
-	return w, g.Wait()
+	return g.Wait()
 }
 
 // windowColumns are the columns that a window is rebuilt from.

@@ -66,7 +66,7 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 		return nil, err
 	}
 	c.copyAgain(l, r.newest, known)
-	p := newPartition(c.life, c.shared, c, st, w)
+	p := newPartition(c.life, c.shared, c, st, w, r.catalog)
 	p.trusted, p.forgone = v.writer(), r.forgone
 	p.endAtStart = b.end
 	if b.start > st.NextOffset {
@@ -179,6 +179,8 @@ type resumed struct {
 	window *window
 	ahead  []*anchorNote // anchors behind the state, to be compared with what follows
 	newest *anchorNote   // nil where the line has none
+	// catalog is the newest version, nil where the line was never compacted.
+	catalog *archive.CatalogVersion
 	// forgone are anchors that Kafka has and the bucket not, for good.
 	forgone []chain.Hash
 }
@@ -221,7 +223,8 @@ func (c *consumer) resume(ctx context.Context, l archive.Line, v *voucher, known
 
 // resumeOnce reads a line's state and its window.
 func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher, known []*copied, forgone []chain.Hash) (*resumed, error) {
-	if err := archive.CheckCatalog(ctx, c.Archive, l); err != nil {
+	catalog, err := c.newestCatalog(ctx, l) // before the anchors: what it takes in was anchored before
+	if err != nil {
 		return nil, err
 	}
 	hint := int64(-1)
@@ -235,8 +238,11 @@ func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher, k
 	if err := c.checkCopies(ctx, t, known, forgone); err != nil {
 		return nil, err
 	}
-	good, err := c.believed(ctx, t, v)
+	good, err := c.believed(ctx, t, v, catalog)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.checkWatermark(ctx, catalog, t, good); err != nil {
 		return nil, err
 	}
 	if good == 0 {
@@ -252,14 +258,14 @@ func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher, k
 			}
 		}
 	}
-	r := &resumed{ahead: ahead, forgone: forgone}
+	r := &resumed{ahead: ahead, forgone: forgone, catalog: catalog}
 	if len(t.notes) == 0 {
 		return r, c.resumeUnanchored(ctx, l, v, r)
 	}
 	r.newest = t.notes[len(t.notes)-1]
 	r.state, r.window = c.newState(l), newWindow()
 	if good > 0 {
-		if r.state, r.window, err = c.resumeAnchored(ctx, base, c.windowLimit()); err != nil {
+		if r.state, r.window, err = c.resumeAnchored(ctx, base, catalog, c.windowLimit()); err != nil {
 			return nil, err
 		}
 	}
@@ -327,7 +333,7 @@ func (c *consumer) resumeUnanchored(ctx context.Context, l archive.Line, v *vouc
 		}
 	}
 	into.state = r.State
-	into.window, err = c.readWindow(ctx, l, r.Recent, limit)
+	into.window, err = c.readWindow(ctx, l, nil, r.Recent, limit)
 	return err
 }
 
@@ -350,7 +356,7 @@ func (c *consumer) pass(ctx context.Context, st *archive.State, ahead *[]*anchor
 // its store finds damaged is: to wait for it would hold up the partitions that
 // start at the same time.
 func isVerdict(err error) bool {
-	return errors.Is(err, archive.ErrBreaks) || errors.Is(err, archive.ErrCompacted) || errors.Is(err, archive.ErrDamaged) || errors.Is(err, ErrWentBack) ||
+	return errors.Is(err, archive.ErrBreaks) || errors.Is(err, archive.ErrCatalog) || errors.Is(err, archive.ErrDataFile) || errors.Is(err, archive.ErrDamaged) || errors.Is(err, ErrWentBack) ||
 		errors.Is(err, archive.ErrOtherAnchor) || errors.Is(err, errStrangers)
 }
 

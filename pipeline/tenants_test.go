@@ -33,7 +33,7 @@ func bytesOfASegment(t *testing.T, tenants int) uint64 {
 		name := fmt.Sprint("tenant-", i)
 		st.Heads[name] = st.Head(name)
 	}
-	p := newPartition(context.Background(), sh, nil, st, newWindow())
+	p := newPartition(context.Background(), sh, nil, st, newWindow(), nil)
 	p.gate = gate{open: func() {}, close: func() {}}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -106,8 +106,10 @@ func (sh *shared) longer(ctx context.Context, t *trail) (bool, error) {
 // believed returns how many anchors of a trail a start builds on, and makes the
 // trail longer until there is one, or it is whole: those below the newest that a
 // good key has signed, and it. Where no key is known, those that cover no more
-// than a voucher does, for the segments behind them lead up to it.
-func (sh *shared) believed(ctx context.Context, t *trail, v *voucher) (n int, err error) {
+// than a voucher does, for the segments behind them lead up to it; and as many
+// more as it takes to cover what is compacted, for that cannot be compared with
+// anything.
+func (sh *shared) believed(ctx context.Context, t *trail, v *voucher, c *archive.CatalogVersion) (n int, err error) {
 	for more := len(t.notes) > 0; more && n == 0; {
 		if n, err = sh.trusted(ctx, t); err != nil {
 			return 0, err
@@ -121,7 +123,40 @@ func (sh *shared) believed(ctx context.Context, t *trail, v *voucher) (n int, er
 			}
 		}
 	}
+	if sh.ring.Empty() && (v != nil || sh.TrustTail) {
+		for n < len(t.notes) && t.next(n) < watermarkOf(c) {
+			n++
+		}
+	}
 	return n, nil
+}
+
+// next returns the ordinal behind the first n anchors of the trail.
+func (t *trail) next(n int) int64 {
+	if n == 0 {
+		return 0
+	}
+	return t.notes[n-1].Ordinal + 1
+}
+
+// checkWatermark requires of a catalog, nil for none, that it counts, and that
+// the anchors that a start builds on cover what is compacted: the first good ones
+// of the trail.
+func (sh *shared) checkWatermark(ctx context.Context, c *archive.CatalogVersion, t *trail, good int) error {
+	if err := sh.checkCatalog(ctx, c); err != nil {
+		return err
+	}
+	w := watermarkOf(c)
+	switch {
+	case w > t.next(len(t.notes)):
+		return fmt.Errorf("anchors are missing: %w: the line is compacted up to segment %d, and the newest anchor of the bucket covers segment %d: restore the anchors (%s)",
+			archive.ErrOtherAnchor, w-1, t.next(len(t.notes))-1, archive.AnchorPrefix(t.line))
+	case w <= t.next(good):
+		return nil
+	case sh.ring.Empty():
+		return fmt.Errorf("the line is compacted up to segment %d: %w: no key is known, and this group has vouched for nothing: what is compacted cannot be compared with Kafka; trust-tail accepts it as it is", w-1, errGone)
+	}
+	return fmt.Errorf("the line is compacted up to segment %d: %w: the newest anchor that a good key has signed covers segment %d only: name the vkey of who signed the later ones in anchor-keys", w-1, archive.ErrOtherAnchor, t.next(good)-1)
 }
 
 // trusted returns how many anchors of the trail are good: as many as lie below
@@ -188,27 +223,29 @@ func (t *trail) anchors() []*archive.Anchor {
 
 // resumeAnchored returns the state behind the newest anchor of a trail, and the
 // window of so many rows.
-func (c *consumer) resumeAnchored(ctx context.Context, t *trail, limit int) (*archive.State, *window, error) {
+func (c *consumer) resumeAnchored(ctx context.Context, t *trail, catalog *archive.CatalogVersion, limit int) (*archive.State, *window, error) {
 	newest := t.notes[len(t.notes)-1]
 	full := newest.Number % archive.FullEvery
 	st := archive.AnchoredState(c.newState(t.line), t.anchors()[len(t.notes)-1-int(full):], newest.sum)
 	if st.Ordinal == 0 {
 		return st, newWindow(), nil
 	}
-	if err := c.covered(ctx, st, t); err != nil {
+	if err := c.covered(ctx, st, t, watermarkOf(catalog)); err != nil {
 		return nil, nil, err
 	}
 	recent, err := c.recent(ctx, t, int64(limit))
 	if err != nil {
 		return nil, nil, err
 	}
-	w, err := c.readWindow(ctx, t.line, recent, limit)
+	w, err := c.readWindow(ctx, t.line, catalog, recent, limit)
 	return st, w, err
 }
 
 // covered reads the newest segment that the trail covers, and the newest with a
-// row where it has none, for what no anchor says.
-func (c *consumer) covered(ctx context.Context, st *archive.State, t *trail) error {
+// row where it has none, for what no anchor says. Where compaction has taken them,
+// below the watermark, the leader's epoch is not known, and the newest row was
+// stamped no later than an anchor may be that is the first to cover it.
+func (c *consumer) covered(ctx context.Context, st *archive.State, t *trail, watermark int64) error {
 	e, err := c.listed(ctx, t, 0)
 	if err != nil {
 		return err
@@ -216,22 +253,38 @@ func (c *consumer) covered(ctx context.Context, st *archive.State, t *trail) err
 	if e.Ordinal != st.Ordinal-1 {
 		return fmt.Errorf("anchor %d: %w: it ends at segment %d, and segment %d is the newest that any lists", st.Tail.Anchor.Number, archive.ErrOtherAnchor, st.Ordinal-1, e.Ordinal)
 	}
-	o, err := c.getListed(ctx, t.line, e)
+	st.PreviousSHA256 = &e.SHA256
+	o, err := c.getCovered(ctx, t.line, e, watermark)
 	if err != nil {
 		return err
 	}
-	st.Covered(o)
-	if e.Rows > 0 || st.Tail.Totals.Rows == 0 {
-		return nil
+	if o != nil {
+		st.Covered(o)
 	}
-	if e, err = c.listed(ctx, t, 1); err != nil {
-		return err
+	if o != nil && e.Rows == 0 && st.Tail.Totals.Rows > 0 {
+		if e, err = c.listed(ctx, t, 1); err != nil {
+			return err
+		}
+		if o, err = c.getCovered(ctx, t.line, e, watermark); err != nil {
+			return err
+		}
+		if o != nil {
+			st.ArchivedAt = o.ArchivedAt()
+		}
 	}
-	if o, err = c.getListed(ctx, t.line, e); err != nil {
-		return err
+	if o == nil {
+		st.ArchivedAt = st.Tail.Anchor.Time.Add(clockSkew).UnixMicro()
 	}
-	st.ArchivedAt = o.ArchivedAt()
 	return nil
+}
+
+// getCovered is getListed; nil where the segment is gone and may be.
+func (c *consumer) getCovered(ctx context.Context, l archive.Line, e *archive.AnchorSegment, watermark int64) (*archive.SegmentObject, error) {
+	o, err := c.getListed(ctx, l, e)
+	if errors.Is(err, archive.ErrNotFound) && e.Ordinal < watermark {
+		return nil, nil
+	}
+	return o, err
 }
 
 // listed returns the newest segment of so many rows, or more, that the trail
@@ -259,7 +312,10 @@ var errAnchoredGone = errors.New("an anchor covers it, and the bucket does not h
 // getListed reads a segment and requires that it is the one that an anchor lists.
 func (c *consumer) getListed(ctx context.Context, l archive.Line, e *archive.AnchorSegment) (*archive.SegmentObject, error) {
 	body, err := c.Archive.Get(ctx, archive.SegmentKey(l, e.Ordinal))
-	if errors.Is(err, archive.ErrNotFound) || err == nil && chain.Hash(sha256.Sum256(body)) != e.SHA256 {
+	if errors.Is(err, archive.ErrNotFound) {
+		return nil, fmt.Errorf("segment %d: %w: %w (%w)", e.Ordinal, archive.ErrBreaks, errAnchoredGone, err)
+	}
+	if err == nil && chain.Hash(sha256.Sum256(body)) != e.SHA256 {
 		return nil, fmt.Errorf("segment %d: %w: %w", e.Ordinal, archive.ErrBreaks, errAnchoredGone)
 	}
 	if err != nil {

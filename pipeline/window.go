@@ -17,10 +17,14 @@ type window struct {
 // An entry is what the window knows of one row.
 type entry struct {
 	seq     int64
-	ordinal int64             // of the segment that holds the row
+	ordinal int64             // of the segment that held the row when it was stamped; -1 where only a data file is known to
 	tenant  string            // whose log it is in
 	content audit.Fingerprint // the zero one where it is not known, as after a restart
 }
+
+// erasedContent stands for that of a row that was erased, in part or whole, or cut:
+// whatever has its coordinates is a repeat of it.
+var erasedContent = audit.Fingerprint{0: 0xff, 1: 'e', 2: 'r', 3: 'a', 4: 's', 5: 'e', 6: 'd', 15: 0xff}
 
 func newWindow() *window { return &window{entries: map[audit.Fingerprint]entry{}} }
 
