@@ -1,17 +1,12 @@
 package retention
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/internal/strictyaml"
 )
 
 // Policies are those of all tenants. The zero value and nil keep everything for
@@ -42,16 +37,16 @@ type Policies struct {
 // tenant cannot be known, is a tenant like others.
 func Parse(text []byte) (*Policies, error) {
 	out := &Policies{tenants: map[string]Policy{}}
-	top, err := document(text)
-	if err != nil || top == nil {
+	top, some, err := strictyaml.Document(text)
+	if err != nil || !some {
 		return out, err
 	}
-	sections, err := members(top, "", "default", "tenants")
+	sections, err := members(top, "default", "tenants")
 	if err != nil {
 		return nil, err
 	}
 	if s, ok := sections["default"]; ok {
-		if out.fallback, err = policy(s, "default", Policy{}); err != nil {
+		if out.fallback, err = policy(s, Policy{}); err != nil {
 			return nil, err
 		}
 	}
@@ -101,21 +96,21 @@ func (p *Policies) Notes() (out []string) {
 	return out
 }
 
-func (p *Policies) readTenants(s *yaml.Node) error {
-	entries, err := members(s, "tenants")
+func (p *Policies) readTenants(s strictyaml.Node) error {
+	entries, err := members(s)
 	if err != nil {
 		return err
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(entries)) {
-		n, at := entries[tenant], "tenants."+tenant
+		n := entries[tenant]
 		if err := audit.ValidTenant(tenant); err != nil && !audit.IsReservedTenant(tenant) {
-			return fault(at, n, "%v", err)
+			return n.Fault("%v", err)
 		}
 		base := p.fallback
 		if tenant == audit.TenantPartition {
 			base = Policy{}
 		}
-		if p.tenants[tenant], err = policy(n, at, base); err != nil {
+		if p.tenants[tenant], err = policy(n, base); err != nil {
 			return err
 		}
 	}
@@ -123,14 +118,14 @@ func (p *Policies) readTenants(s *yaml.Node) error {
 }
 
 // policy reads one entry over what holds where it says nothing.
-func policy(n *yaml.Node, at string, p Policy) (Policy, error) {
-	got, err := members(n, at, "rows", "payload", "prompts", "rejects", "mode", "user-id", "profile")
+func policy(n strictyaml.Node, p Policy) (Policy, error) {
+	got, err := members(n, "rows", "payload", "prompts", "rejects", "mode", "user-id", "profile")
 	if err != nil {
 		return p, err
 	}
 	for _, m := range []struct {
 		name string
-		read func(n *yaml.Node, at string) error
+		read func(strictyaml.Node) error
 	}{
 		{"rows", p.Rows.read},
 		{"payload", p.Payload.read},
@@ -144,40 +139,41 @@ func policy(n *yaml.Node, at string, p Policy) (Policy, error) {
 		if !ok {
 			continue
 		}
-		if err := m.read(v, at+"."+m.name); err != nil {
+		if err := m.read(v); err != nil {
 			return p, err
 		}
 	}
 	if member, err := p.check(); err != nil {
-		if v, ok := got[member]; ok {
-			n = v
+		v, ok := got[member]
+		if !ok {
+			v = strictyaml.Node{Node: n.Node, Path: n.Path + "." + member}
 		}
-		return p, fault(at+"."+member, n, "%v", err)
+		return p, v.Fault("%v", err)
 	}
 	return p, nil
 }
 
-func (p *Period) read(n *yaml.Node, at string) error {
-	text, err := scalar(n, at, "days or years like 400d or 6y; leave it out to keep for ever")
+func (p *Period) read(n strictyaml.Node) error {
+	text, err := n.Text("days or years like 400d or 6y; leave it out to keep for ever")
 	if err != nil {
 		return err
 	}
 	if *p, err = parsePeriod(text); err != nil {
-		return fault(at, n, "%v", err)
+		return n.Fault("%v", err)
 	}
 	return nil
 }
 
 // choice reads one of two words.
-func choice(no, yes string, to *bool) func(n *yaml.Node, at string) error {
-	return func(n *yaml.Node, at string) error {
+func choice(no, yes string, to *bool) func(strictyaml.Node) error {
+	return func(n strictyaml.Node) error {
 		want := no + " or " + yes
-		text, err := scalar(n, at, want)
+		text, err := n.Text(want)
 		if err != nil {
 			return err
 		}
 		if text != no && text != yes {
-			return fault(at, n, "%q is not allowed: want %s", text, want)
+			return n.Fault("%q is not allowed: want %s", text, want)
 		}
 		*to = text == yes
 		return nil
@@ -185,88 +181,39 @@ func choice(no, yes string, to *bool) func(n *yaml.Node, at string) error {
 }
 
 // readProfiles reads one profile, a list of them, or none.
-func (p *Policy) readProfiles(n *yaml.Node, at string) error {
-	list := []*yaml.Node{n}
-	if n.Kind == yaml.SequenceNode && n.Anchor == "" {
-		list = n.Content
+func (p *Policy) readProfiles(n strictyaml.Node) error {
+	list := []strictyaml.Node{n}
+	if n.IsList() {
+		list, _ = n.List("profiles")
 	}
 	p.Profiles = nil
 	for _, one := range list {
-		text, err := scalar(one, at, wantProfile)
+		text, err := one.Text(wantProfile)
 		if err != nil {
 			return err
 		}
-		if text == "none" && n.Kind == yaml.ScalarNode {
+		if text == "none" && !n.IsList() {
 			return nil
 		}
 		if _, ok := floors[Profile(text)]; !ok || slices.Contains(p.Profiles, Profile(text)) {
-			return fault(at, one, "%q is not allowed: want %s", text, wantProfile)
+			return one.Fault("%q is not allowed: want %s", text, wantProfile)
 		}
 		p.Profiles = append(p.Profiles, Profile(text))
 	}
 	if len(p.Profiles) == 0 {
-		return fault(at, n, "an empty list: leave it out, or write none")
+		return n.Fault("an empty list: leave it out, or write none")
 	}
 	return nil
 }
 
 const wantProfile = "none, one of " + string(EUAIAct+", "+PCI+", "+HIPAA+", "+SEC17a4) + ", or a list of different ones"
 
-// document returns the top of a file's one document, nil for an empty file.
-func document(text []byte) (*yaml.Node, error) {
-	d := yaml.NewDecoder(bytes.NewReader(text))
-	var doc, more yaml.Node
-	switch err := d.Decode(&doc); {
-	case errors.Is(err, io.EOF):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("not YAML: %w", err)
+// members returns those of a mapping by name.
+func members(n strictyaml.Node, known ...string) (map[string]strictyaml.Node, error) {
+	list, err := n.Members(known...)
+	out := map[string]strictyaml.Node{}
+	for _, m := range list {
+		out[m.Name] = m.Value
 	}
-	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one document: want one")
-	}
-	top := doc.Content[0]
-	if top.Tag == "!!null" {
-		return nil, nil
-	}
-	return top, nil
-}
-
-// members returns those of a mapping, which may have the known names, or any
-// where none is given.
-func members(n *yaml.Node, at string, known ...string) (map[string]*yaml.Node, error) {
-	if n.Kind != yaml.MappingNode || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0 {
-		return nil, fault(at, n, "want members with values")
-	}
-	out := map[string]*yaml.Node{}
-	for i := 0; i < len(n.Content); i += 2 {
-		name := n.Content[i]
-		if name.Kind != yaml.ScalarNode || name.Tag != "!!str" || name.Anchor != "" {
-			return nil, fault(at, name, "%q is no name: write it in quotes", name.Value)
-		}
-		here := strings.TrimPrefix(at+"."+name.Value, ".")
-		if len(known) > 0 && !slices.Contains(known, name.Value) {
-			return nil, fault(here, name, "no such member: want %s", strings.Join(known, ", "))
-		}
-		if out[name.Value] != nil {
-			return nil, fault(here, name, "it is there twice")
-		}
-		out[name.Value] = n.Content[i+1]
-	}
-	return out, nil
-}
-
-// scalar returns the text of a plain value.
-func scalar(n *yaml.Node, at, want string) (string, error) {
-	if n.Kind != yaml.ScalarNode || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0 || n.Tag == "!!null" || n.Value == "" {
-		return "", fault(at, n, "no value: want %s", want)
-	}
-	return n.Value, nil
-}
-
-func fault(at string, n *yaml.Node, format string, args ...any) error {
-	if at == "" {
-		at = "the file"
-	}
-	return fmt.Errorf("%s (line %d): %s", at, n.Line, fmt.Sprintf(format, args...))
+	return out, err
 }

@@ -43,8 +43,13 @@ var Rooms = []Room{
 		TestDrivers: []string{"golang.org/x/mod/sumdb", "github.com/transparency-dev/merkle"},
 	},
 	{
+		// Files of rules, read strictly.
+		Folder: "internal/strictyaml", Never: impure,
+		Drivers: []string{"go.yaml.in/yaml/v3"},
+	},
+	{
 		Folder: "redact", Never: talking,
-		Imports: []string{"audit", "chain"},
+		Imports: []string{"audit", "chain", "internal/strictyaml"},
 		Drivers: []string{"golang.org/x/text"},
 	},
 	{
@@ -82,8 +87,7 @@ var Rooms = []Room{
 	{
 		// Its periods are counted from times that it is given.
 		Folder: "retention", Never: append([]string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
-		Imports: []string{"audit", "chain"},
-		Drivers: []string{"go.yaml.in/yaml/v3"},
+		Imports: []string{"audit", "chain", "internal/strictyaml"},
 	},
 	{
 		// What orders erasures, cuts and holds, and says what was done.
