@@ -10,11 +10,8 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/control"
 )
-
-// signatureHeader is the header of a control record that holds its signature: a
-// note over [chain.ControlText].
-const signatureHeader = "ledgerlake-signature"
 
 // authorise returns what says why a control record of the archive may not govern
 // it; nil where anything in the control topic may, as the settings name no keys.
@@ -35,29 +32,29 @@ func (s *Settings) authorise() func(*audit.Record, *audit.Message) string {
 func unauthorised(ring *sign.Ring, id string, r *audit.Record, m *audit.Message) string {
 	at := slices.IndexFunc(m.Headers, isSignature)
 	if at < 0 {
-		return "it has no header " + signatureHeader + ", and control-keys are set"
+		return "it has no header " + control.SignatureHeader + ", and control-keys are set"
 	}
 	if slices.ContainsFunc(m.Headers[at+1:], isSignature) {
-		return "it has more than one header " + signatureHeader
+		return "it has more than one header " + control.SignatureHeader
 	}
 	n, err := sign.Parse(m.Headers[at].Value)
 	if err != nil {
-		return signatureHeader + ": " + err.Error()
+		return control.SignatureHeader + ": " + err.Error()
 	}
 	// The context is the value, out of the framing that a client may add.
 	if n.Text != chain.ControlText(id, r.TenantID.S, r.Kind.S, r.RecordID.S, r.Slots[audit.SlotContext]) {
-		return signatureHeader + ": it signs another archive, tenant, kind, record or value"
+		return control.SignatureHeader + ": it signs another archive, tenant, kind, record or value"
 	}
 	switch ring.Check(n, sign.Control, time.Time{}).State {
 	case sign.Good:
 		return ""
 	case sign.Bad:
-		return signatureHeader + ": it is not by the key that it names"
+		return control.SignatureHeader + ": it is not by the key that it names"
 	}
-	return signatureHeader + ": it is by none of control-keys"
+	return control.SignatureHeader + ": it is by none of control-keys"
 }
 
-func isSignature(h audit.MessageHeader) bool { return h.Name == signatureHeader }
+func isSignature(h audit.MessageHeader) bool { return h.Name == control.SignatureHeader }
 
 // unkeyedDecoder returns the decoder of a topic for what was archived while there
 // were no control keys.
