@@ -168,24 +168,17 @@ func (d *digest) writeSlot(slot []byte) {
 // writeExt writes what is content of ext, member by member; one without such
 // members as null. An ext that no decoder made is content as a whole.
 func (d *digest) writeExt(r *Record) {
-	ext := r.Slots[SlotExt]
-	if ext == nil || len(ext) > math.MaxInt32 {
-		d.writeSlot(ext)
-		return
-	}
 	w := workspaces.Get().(*workspace)
 	defer w.release()
-	if w.scan.scan(ext, 0) != nil || w.scan.root != typeObject {
-		d.writeSlot(ext)
+	if !w.scanExt(r) {
+		d.writeSlot(r.Slots[SlotExt])
 		return
 	}
 	created := shapeOf(r.Kind.S).created
 	written := false
 	for i := range w.scan.top {
 		m := &w.scan.top[i]
-		switch name := string(w.scan.nameOf(m)); name {
-		case "$headers", "$key", "recordId", created:
-		default:
+		if name := w.scan.nameOf(m); isExtContent(name, created) {
 			d.buf = append(d.buf, 'm')
 			d.buf = appendCounted(d.buf, name)
 			d.writeSlot(w.scan.raw(m))
@@ -195,4 +188,40 @@ func (d *digest) writeExt(r *Record) {
 	if !written {
 		d.writeSlot(nil)
 	}
+}
+
+// ExtContent calls f for each member of ext that is content, as
+// [Record.ContentHash] has it: with its name, and its value as it is written. It
+// reports false, and calls nothing, where ext is null or not the text of an
+// object that a decoder would let pass.
+func (r *Record) ExtContent(f func(name string, value []byte)) bool {
+	w := workspaces.Get().(*workspace)
+	defer w.release()
+	if !w.scanExt(r) {
+		return false
+	}
+	created := shapeOf(r.Kind.S).created
+	for i := range w.scan.top {
+		m := &w.scan.top[i]
+		if name := w.scan.nameOf(m); isExtContent(name, created) {
+			f(string(name), w.scan.raw(m))
+		}
+	}
+	return true
+}
+
+// scanExt scans a record's ext, and reports whether it is an object.
+func (w *workspace) scanExt(r *Record) bool {
+	ext := r.Slots[SlotExt]
+	return ext != nil && len(ext) <= math.MaxInt32 && w.scan.scan(ext, 0) == nil && w.scan.root == typeObject
+}
+
+// isExtContent says whether a member of ext is content; created is the member
+// that created_at comes by.
+func isExtContent(name []byte, created string) bool {
+	switch string(name) {
+	case "$headers", "$key", "recordId", created:
+		return false
+	}
+	return true
 }

@@ -62,7 +62,7 @@ func someErasure(rng *rand.Rand, id string) chain.Sentinel {
 	case 2:
 		s.Slots = chain.AllSlots
 	default:
-		s.Slots = chain.SlotSet(rng.Uint32()) & chain.SlotSet(rng.Uint32()) & chain.AllSlots
+		s.Slots = chain.SlotSet(rng.Uint32()&rng.Uint32()) & chain.AllSlots
 	}
 	if !s.Valid() {
 		s.Slots = chain.SlotSetOf(audit.SlotContext)
