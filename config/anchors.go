@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ type Anchors struct {
 	Bucket      string         // URL of a second bucket; "" is none
 	S3          s3sink.Options // credentials for it
 	TrustBucket bool
+	Lock        s3sink.Lock // of anchors and notes on keys, in the archive's bucket
 }
 
 func (a *Anchors) settings() []Setting {
@@ -28,7 +30,7 @@ func (a *Anchors) settings() []Setting {
 		return err
 	})
 	url.hidden = true // someone may have put a secret into it
-	return append([]Setting{
+	settings := []Setting{
 		{
 			Name: "anchor-every", Default: "1m", Help: "How long a change waits for its anchor, the signed statement of all heads of a partition. There is also one after a start and at a clean stop, and none where nothing changed.",
 			Value: duration(&a.Every, time.Second, 24*time.Hour),
@@ -52,7 +54,8 @@ func (a *Anchors) settings() []Setting {
 			Help:  "Go on from what the bucket has, although Kafka knows that it had more. Without it ingest ends with exit code 3. For one start, after a bucket was restored from a backup: what it lost is archived anew as far as Kafka has it, and who holds an anchor of what it lost can prove that the archive was forked.",
 			Value: boolean(&a.TrustBucket),
 		},
-	}, a.credentials()...)
+	}
+	return slices.Concat(settings, lockSettings("anchor", "anchors and notes on keys of the archive's bucket (those of anchor-bucket are locked by its default retention)", &a.Lock), a.credentials())
 }
 
 // credentials are those of the second bucket that no URL should hold.

@@ -15,7 +15,7 @@ type rule struct {
 // Check finds the faults that lie between settings. origins names where the
 // values came from.
 func (s *Ingest) Check(origins Origins) error {
-	for _, r := range slices.Concat(s.sourceRules(), s.groupRules(origins), s.Keys.rules(origins), s.Chain.rules(), s.Kafka.tlsRules(), s.Kafka.saslRules()) {
+	for _, r := range slices.Concat(s.sourceRules(), s.groupRules(origins), s.Keys.rules(origins), s.Chain.rules(), s.Kafka.tlsRules(), s.Kafka.saslRules(), lockRules("anchor", s.Anchors.Lock)) {
 		if r.broken {
 			return &Error{Name: r.name, Source: origins[r.name], Fault: r.fault}
 		}

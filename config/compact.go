@@ -39,6 +39,8 @@ type Compact struct {
 
 	ShutdownTimeout time.Duration
 
+	CatalogLock s3sink.Lock // of catalogs and notes on keys
+
 	Good    []string // vkeys that are good for all
 	Keys    Keys
 	Control string // file with the key that signs control records; "" is none
@@ -66,7 +68,7 @@ func (c *Compact) Sections() []Section {
 	shared := Ingest{}
 	sections := []Section{
 		{"What is compacted", c.source(&shared)},
-		{"Where it is kept", append(shared.bucket(), storeSettings("s3.", &c.S3)...)},
+		{"Where it is kept", slices.Concat(shared.bucket(), lockSettings("catalog", "catalogs, and notes on the keys that sign them", &c.CatalogLock), storeSettings("s3.", &c.S3))},
 		{"Erasure and retention", c.governing()},
 		{"Keys that are good, and keys that sign", c.signing()},
 		{"Keyed logs", slices.DeleteFunc(c.Chain.settings(), func(s Setting) bool { return s.Name == "chain.keyed-topics" })},
@@ -229,7 +231,7 @@ func (c *Compact) life() (settings []Setting) {
 // Check finds the faults that lie between settings. origins names where the
 // values came from.
 func (c *Compact) Check(origins Origins) error {
-	for _, r := range slices.Concat(c.rules(), c.keyRules(origins), c.Kafka.tlsRules(), c.Kafka.saslRules()) {
+	for _, r := range slices.Concat(c.rules(), c.keyRules(origins), c.Kafka.tlsRules(), c.Kafka.saslRules(), lockRules("catalog", c.CatalogLock)) {
 		if r.broken {
 			return &Error{Name: r.name, Source: origins[r.name], Fault: r.fault}
 		}

@@ -19,7 +19,7 @@ func doctor(ctx context.Context, in invocation) error {
 	var s config.Ingest
 	all := s.Sections()
 	offered := config.Select(all, func(s config.Setting) bool {
-		return s.Name == "bucket" || strings.HasPrefix(s.Name, "s3.")
+		return s.Name == "bucket" || strings.HasPrefix(s.Name, "s3.") || strings.HasPrefix(s.Name, "anchor-lock")
 	})
 	_, err := config.Load(all, offered, config.Input{Args: in.args, Environ: in.environ})
 	if errors.Is(err, config.ErrHelp) {

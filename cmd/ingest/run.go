@@ -134,7 +134,7 @@ func check(s *config.Ingest, origins config.Origins) error {
 
 // openBucket opens the bucket.
 func openBucket(ctx context.Context, s *config.Ingest) (*s3sink.Bucket, error) {
-	return daemon.OpenBucket(ctx, s.Bucket, s.S3)
+	return daemon.OpenBucket(ctx, s.Bucket, s.Store())
 }
 
 // openSecond opens the bucket that anchors are copied to, nil where there is none.
