@@ -41,6 +41,7 @@ type Row struct {
 	Anchored   bool   // an anchor covers it: only then does it count
 	Gone       bool   // its context was erased
 	Unsigned   string // why its signature does not count; "" where it does, or nobody asked
+	Refused    bool   // Unsigned, and control keys are in force: it orders nothing
 
 	Redaction *Redaction
 	Cancel    *Cancel

@@ -33,6 +33,7 @@ type Tenant struct {
 	cancels  []*Row
 	receipts []*Row
 	named    map[archive.Line]*namedRows
+	gates    Index // of redactions that were not taken back
 }
 
 // An Order is a redaction, and what became of it.
@@ -96,6 +97,7 @@ func (g *Governance) Add(r *Row) {
 	}
 	t.rows[r.ID] = append(t.rows[r.ID], r)
 	switch {
+	case r.Refused:
 	case r.Kind == audit.KindRedaction && (t.orders[r.ID] == nil || t.orders[r.ID].Gone):
 		t.orders[r.ID] = &Order{Row: r}
 	case r.Cancel != nil:
@@ -121,6 +123,11 @@ func (g *Governance) Seal() {
 		}
 		for _, n := range t.named {
 			n.seal()
+		}
+		for _, o := range slices.SortedFunc(t.Orders(), func(a, b *Order) int { return inOrder(a.Row, b.Row) }) {
+			if !o.Cancelled {
+				t.gates.Add(o.Row)
+			}
 		}
 		t.sealHolds()
 	}
@@ -304,14 +311,22 @@ func (g *Governance) Outstanding(newest time.Time, within time.Duration) (n int6
 	return n
 }
 
-// Gate returns what a reader must hide of a row: what redactions that were not
-// taken back are to erase from it, whether or not an anchor covers them yet. It
+// Gating returns the redactions for which a reader must hide something of a row:
+// those that reach it and were not taken back, whether or not an anchor covers
+// them yet.
+func (g *Governance) Gating(row *chain.Row) []*Row {
+	t := g.Tenant(row.TenantID.S)
+	if t == nil {
+		return nil
+	}
+	return t.gates.Reaching(nil, row)
+}
+
+// Gate returns what a reader must hide of a row, by [Governance.Gating]. It
 // reports false where that is nothing.
 func (g *Governance) Gate(row *chain.Row) (e Erasure, hides bool) {
-	for o := range g.Tenant(row.TenantID.S).Orders() {
-		if !o.Cancelled && o.Reaches(row) {
-			e = e.Union(o.Redaction.Erasure)
-		}
+	for _, r := range g.Gating(row) {
+		e = e.Union(r.Redaction.Erasure)
 	}
 	return e, !e.IsZero()
 }

@@ -57,8 +57,8 @@ func Read(ctx context.Context, src archive.Source, o ReadOptions) (*Governance, 
 //
 // Where a tenant's control log does not lead to the anchor, none of its rows
 // counts, and [Governance.Fault] says why: nothing must then be done to its data,
-// for a hold may be among what could not be read. An error means that nothing is
-// known of any tenant.
+// for a hold may be among what could not be read. What can be read of it still
+// hides ([Governance.Gate]). An error means that nothing is known of any tenant.
 func (r *Reader) Read(ctx context.Context) (*Governance, error) {
 	lines, err := archive.LinesOf(ctx, r.src, r.o.Topic)
 	if err != nil {
@@ -125,7 +125,8 @@ func (lr *lineReader) take(g *Governance, tenant string, log *logWalk) {
 	}
 	for i, said := range log.rows {
 		c := *said // what was added to another Governance stays as it is
-		c.Anchored = fault == nil && log.seqs[i] < log.anchored.Size && !lr.trail.refuses(&c)
+		c.Refused = lr.trail.refuses(&c)
+		c.Anchored = fault == nil && !c.Refused && i < log.good && c.Seq < log.anchored.Size
 		g.Add(&c)
 	}
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/ledgerlake/ledgerlake/audit"
@@ -215,5 +216,77 @@ func TestRejectsOfAUser(t *testing.T) {
 		if got := target.Means(row); got != c.want {
 			t.Errorf("%s: %v, want %v: %s", name, got, c.want, row.Slots[audit.SlotContext])
 		}
+	}
+}
+
+// An index finds what asking each redaction finds, and a Governance hides what
+// they take together.
+func TestGates(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
+	target := func() Target {
+		switch rng.IntN(7) {
+		case 0:
+			return Target{Record: ptr(pick(firstID, otherID))}
+		case 1:
+			return Target{Session: ptr(pick("s", "t"))}
+		case 2:
+			return Target{Turn: ptr(pick("u", "v"))}
+		case 3:
+			return Target{User: ptr(pick("dana@acme", "p"))}
+		case 4:
+			return Target{Log: &lineT, Offset: ptr(rng.Int64N(3))}
+		case 5:
+			return Target{Log: &lineT, Before: ptr(rng.Int64N(3))}
+		}
+		return Target{Session: ptr(pick("s", "t")), Turn: ptr(pick("u", "v")), Stage: ptr("g"), Within: ptr(rng.Int64N(2))}
+	}
+	erasures := []Erasure{{All: true}, {User: true}, {Slots: chain.SlotSetOf(audit.SlotPrompts)}, {All: true, User: true, Hard: true}}
+	text := func(of ...string) audit.Text {
+		if rng.IntN(3) == 0 {
+			return audit.Text{}
+		}
+		return audit.Str(pick(of...))
+	}
+	hidden := 0
+	for range 300 {
+		g, orders := New(), []*Row{}
+		for n := range rng.IntN(12) {
+			r := &Row{
+				Tenant: pick("acme", "globex"), ID: string(rune('A' + n)), Kind: audit.KindRedaction, CreatedAt: rng.Int64N(10), ArchivedAt: rng.Int64N(10), Anchored: true,
+				Redaction: &Redaction{Target: target(), Erasure: erasures[rng.IntN(len(erasures))]},
+			}
+			g.Add(r)
+			if cancelled := rng.IntN(4) == 0; cancelled {
+				g.Add(&Row{Tenant: r.Tenant, ID: "c" + r.ID, Kind: audit.KindRedactionCancelled, Anchored: true, Cancel: &Cancel{RedactionID: r.ID}})
+				continue
+			}
+			orders = append(orders, r)
+		}
+		g.Seal()
+		for range 20 {
+			row := &chain.Row{Record: audit.Record{
+				TenantID: audit.Str("acme"), Topic: audit.Str("t"), TopicID: audit.Str("i"), Partition: audit.I64(2), Seq: audit.I64(rng.Int64N(3)), KafkaOffset: audit.I64(rng.Int64N(3)),
+				Kind: audit.Str(pick(audit.KindCall, audit.KindRejected, audit.KindGap)), RecordID: text(firstID, otherID), SessionID: text("s", "t"), TurnID: text("u", "v"), StageID: text("g"),
+				SeqWithinTurn: audit.I64(rng.Int64N(2)), UserID: text("dana@acme", "p"), CreatedAt: audit.I64(rng.Int64N(20)), ArchivedAt: audit.I64(rng.Int64N(20)),
+			}}
+			row.Slots[audit.SlotRaw] = []byte(pick(`{"u":"d\u0061na@acme"`, "{"))
+			var want Erasure
+			n := 0
+			for _, o := range orders {
+				if o.Reaches(row) {
+					want = want.Union(o.Redaction.Erasure)
+					n++
+				}
+			}
+			got, hides := g.Gate(row)
+			if got != want || hides != (n > 0) || len(g.Gating(row)) != n {
+				t.Fatalf("%+v is hidden by %d redactions, %+v; want %d, %+v", row.Record, len(g.Gating(row)), got, n, want)
+			}
+			hidden += n
+		}
+	}
+	if hidden < 500 {
+		t.Errorf("only %d were hidden", hidden)
 	}
 }

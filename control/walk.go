@@ -93,7 +93,7 @@ func (lr *lineReader) linked(hashers *chain.Hashers, row *chain.Row, scheme stri
 	return w
 }
 
-// A logWalk goes along the rows of one log, up to the first that is wrong.
+// A logWalk goes along the rows of one log.
 type logWalk struct {
 	anchored archive.AnchorHead // what the anchor states; the zero head where it states nothing
 	begun    bool
@@ -101,11 +101,21 @@ type logWalk struct {
 	size     int64
 	head     chain.Hash
 	fault    error
-	rows     []*Row
-	seqs     []int64
+	rows     []*Row // with those behind a fault, which nothing vouches for
+	good     int    // of rows: those in front of the fault
 }
 
 func (l *logWalk) add(w *linkedRow) {
+	if l.follow(w); l.fault == nil && w.row != nil {
+		l.good++
+	}
+	if w.row != nil {
+		l.rows = append(l.rows, w.row)
+	}
+}
+
+// follow moves the head to a row.
+func (l *logWalk) follow(w *linkedRow) {
 	if l.fault != nil {
 		return
 	}
@@ -124,12 +134,7 @@ func (l *logWalk) add(w *linkedRow) {
 		return
 	}
 	l.size, l.head = w.seq+1, w.hash
-	if l.meet(); l.fault != nil {
-		return
-	}
-	if w.row != nil {
-		l.rows, l.seqs = append(l.rows, w.row), append(l.seqs, w.seq)
-	}
+	l.meet()
 }
 
 // before returns what the prev_hash of a row must be.
