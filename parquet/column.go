@@ -18,6 +18,20 @@ const (
 	kindList               // LIST of kindText, in three levels
 )
 
+// size returns how many bytes a value takes, or 0 where each has its own length.
+func (k kind) size() int {
+	switch k {
+	case kindInt32:
+		return 4
+	case kindInt64, kindTime:
+		return 8
+	case kindHash:
+		return hashSize
+	default:
+		return 0
+	}
+}
+
 // A column is one column of docs/format.md, section 3. Exactly one of its
 // accessors is set.
 type column struct {

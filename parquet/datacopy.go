@@ -60,9 +60,12 @@ func (f *File) own() bool {
 	}
 	for i := range f.meta.RowGroups {
 		for j := range f.meta.RowGroups[i].Columns {
-			l := &f.leaves[j]
-			if f.meta.RowGroups[i].Columns[j].MetaData.Codec != format.Zstd || l.maxDef != columns[l.column].maxDef() {
+			l, meta := &f.leaves[j], &f.meta.RowGroups[i].Columns[j].MetaData
+			if meta.Codec != format.Zstd || l.maxDef != columns[l.column].maxDef() {
 				return false
+			}
+			if foreign, err := checkPages(f.object, meta, l); foreign || err != nil {
+				return false // which is found again where rows are read
 			}
 		}
 	}
@@ -71,17 +74,13 @@ func (f *File) own() bool {
 
 // groupRows appends the rows of a row group.
 func (w *DataWriter) groupRows(f *File, i int) error {
-	pages, err := f.pages()
-	if err != nil {
-		return err
-	}
 	wanted := make([]bool, len(columns))
 	for j := range wanted {
 		wanted[j] = true
 	}
 	batch := make([]chain.Row, min(batchRows, f.meta.RowGroups[i].NumRows))
 	one, failed := make([]*chain.Row, 1), error(nil)
-	_, err = f.scanGroup(i, pages.RowGroups()[i], wanted, batch, func(r *chain.Row, _ error) bool {
+	_, err := f.scanGroup(i, wanted, batch, func(r *chain.Row, _ error) bool {
 		one[0] = r
 		failed = w.Rows(one)
 		return failed == nil
@@ -222,15 +221,8 @@ func (c *chunkCopy) look() (l limits, err error) {
 
 // next returns the plain value that b begins with.
 func (c *chunkCopy) next(b []byte) (v, rest []byte, err error) {
-	size := 0
-	switch c.w.column.kind {
-	case kindInt32:
-		size = 4
-	case kindInt64, kindTime:
-		size = 8
-	case kindHash:
-		size = hashSize
-	default:
+	size := c.w.column.kind.size()
+	if size == 0 {
 		return nextBytes(b)
 	}
 	if len(b) < size {

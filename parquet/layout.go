@@ -44,7 +44,7 @@ func CheckLayout(object []byte) (err error) {
 	t.add("magic", 0, int64(len(magic)))
 	for i := range f.meta.RowGroups {
 		for j := range f.meta.RowGroups[i].Columns {
-			c := chunkCheck{t: &t, column: &columns[f.leaves[j].column], chunk: &f.meta.RowGroups[i].Columns[j]}
+			c := chunkCheck{t: &t, leaf: &f.leaves[j], column: &columns[f.leaves[j].column], chunk: &f.meta.RowGroups[i].Columns[j]}
 			if err := c.check(f.meta.RowGroups[i].NumRows); err != nil {
 				return fmt.Errorf("row group %d: column %s: %w", i, c.column.name, err)
 			}
@@ -188,6 +188,7 @@ func (t *tiling) check(end int64) error {
 // A chunkCheck checks one chunk and what belongs to it.
 type chunkCheck struct {
 	t      *tiling
+	leaf   *leaf
 	column *column
 	chunk  *format.ColumnChunk
 	pages  []format.PageLocation // of data; first rows only where each row has one value
@@ -232,7 +233,8 @@ func (c *chunkCheck) checkPages() error {
 	if w.unknown > 0 {
 		return errors.New("page header with an unknown field")
 	}
-	return checkPages(c.t.object, &c.chunk.MetaData)
+	_, err := checkPages(c.t.object, &c.chunk.MetaData, c.leaf)
+	return err
 }
 
 // plainDictionary is what older writers call RLE_DICTIONARY.

@@ -52,7 +52,8 @@ func (r *chunkReader) elements() (list []string, err error) {
 		case !ok:
 			return nil, errors.New("null in a list")
 		}
-		s := v.text[v.offsets[at]:v.offsets[at+1]]
+		from, to := v.place(at)
+		s := v.text[from:to]
 		if !utf8.ValidString(s) {
 			return nil, errNotUTF8
 		}

@@ -127,27 +127,29 @@ func (w *pageWalk) next() (h pageHeader, body []byte, err error) {
 
 // checkPages goes through the pages of a chunk before parquet-go does, which
 // allocates what headers and frames say, and for some codecs without an end.
-func checkPages(object []byte, c *format.ColumnMetaData) error {
+// foreign says that parquet-go must: a [pageBody] does not know all of them.
+func checkPages(object []byte, c *format.ColumnMetaData, l *leaf) (foreign bool, err error) {
 	if c.Codec != format.Zstd && c.Codec != format.Uncompressed {
-		return fmt.Errorf("codec %v", c.Codec)
+		return false, fmt.Errorf("codec %v", c.Codec)
 	}
 	values := int64(0)
 	for w := walk(object, c); w.more(); {
 		h, body, err := w.next()
 		if err != nil {
-			return err
+			return false, err
 		}
 		if size, ok := frameSize(body); c.Codec == format.Zstd && ok && size != uint64(h.size) {
-			return fmt.Errorf("page of %d bytes in a frame of %d", h.size, size)
+			return false, fmt.Errorf("page of %d bytes in a frame of %d", h.size, size)
 		}
 		if h.kind == format.DataPage {
 			values += int64(h.values)
 		}
+		foreign = foreign || h.foreign(body, c.Codec, l)
 	}
 	if values != c.NumValues {
-		return fmt.Errorf("%d values in pages, %d in the footer", values, c.NumValues)
+		return false, fmt.Errorf("%d values in pages, %d in the footer", values, c.NumValues)
 	}
-	return nil
+	return foreign, nil
 }
 
 // frameSize returns the size of the content that a zstd frame declares, if it

@@ -33,25 +33,33 @@ type pageBody struct {
 	repBuf, defBuf []byte
 }
 
-// errForeign says that a page is not of the kinds that are decoded here.
-var errForeign = errors.New("page of a kind that only other writers use")
-
 // smallFrame is the content of the least frame that must say how long it is, in
 // bytes. What a shorter one can become is bounded by its own length.
 const smallFrame = 256
 
+// foreign reports whether a page is of a kind that a pageBody does not decode:
+// only other writers make such.
+func (h *pageHeader) foreign(stored []byte, codec format.CompressionCodec, l *leaf) bool {
+	if _, ok := frameSize(stored); codec == format.Zstd && !ok && (h.size >= smallFrame || len(stored) > smallFrame) {
+		return true
+	}
+	indexed := h.encoding == format.RLEDictionary || h.encoding == plainDictionary
+	if h.kind == format.DictionaryPage {
+		return h.encoding != format.Plain && !indexed
+	}
+	return h.encoding != format.Plain && !indexed || l.maxDef > 0 && h.defs != format.RLE || l.maxRep > 0 && h.reps != format.RLE
+}
+
 // inflate decompresses a page, and takes no more memory than its header says.
 func (p *pageBody) inflate(h *pageHeader, stored []byte, codec format.CompressionCodec) (err error) {
 	if codec == format.Uncompressed {
-		if p.b = stored; len(stored) != int(h.size) {
+		if len(stored) != int(h.size) {
 			return fmt.Errorf("page of %d bytes in %d", h.size, len(stored))
 		}
+		p.b = append(p.b[:0], stored...) // for the next page goes into the same memory
 		return nil
 	}
-	switch size, ok := frameSize(stored); {
-	case codec != format.Zstd || !ok && (h.size >= smallFrame || len(stored) > smallFrame):
-		return errForeign
-	case ok && size != uint64(h.size):
+	if size, ok := frameSize(stored); ok && size != uint64(h.size) {
 		return fmt.Errorf("page of %d bytes in a frame of %d", h.size, size)
 	}
 	if cap(p.b) < int(h.size) {
@@ -63,12 +71,9 @@ func (p *pageBody) inflate(h *pageHeader, stored []byte, codec format.Compressio
 	return err
 }
 
-// data decodes a data page of a leaf.
+// data decodes a data page of a leaf, which is not foreign.
 func (p *pageBody) data(h *pageHeader, stored []byte, codec format.CompressionCodec, l *leaf) (err error) {
 	p.indexed = h.encoding == format.RLEDictionary || h.encoding == plainDictionary
-	if !p.indexed && h.encoding != format.Plain || l.maxDef > 0 && h.defs != format.RLE || l.maxRep > 0 && h.reps != format.RLE {
-		return errForeign
-	}
 	if err := p.inflate(h, stored, codec); err != nil {
 		return err
 	}

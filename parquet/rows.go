@@ -41,14 +41,9 @@ func (f *File) Select(names ...string) iter.Seq2[*chain.Row, error] {
 
 func (f *File) scan(wanted []bool) iter.Seq2[*chain.Row, error] {
 	return func(yield func(*chain.Row, error) bool) {
-		pages, err := f.pages()
-		if err != nil {
-			yield(nil, err)
-			return
-		}
 		batch := make([]chain.Row, min(batchRows, f.meta.NumRows))
-		for i, g := range pages.RowGroups() {
-			if more, err := f.scanGroup(i, g, wanted, batch, yield); !more || err != nil {
+		for i := range f.meta.RowGroups {
+			if more, err := f.scanGroup(i, wanted, batch, yield); !more || err != nil {
 				if err != nil {
 					yield(nil, malformed(fmt.Errorf("row group %d: %w", i, err)))
 				}
@@ -60,10 +55,10 @@ func (f *File) scan(wanted []bool) iter.Seq2[*chain.Row, error] {
 
 // scanGroup yields the rows of one row group, and reports whether more are
 // wanted.
-func (f *File) scanGroup(i int, group pq.RowGroup, wanted []bool, batch []chain.Row, yield func(*chain.Row, error) bool) (more bool, err error) {
+func (f *File) scanGroup(i int, wanted []bool, batch []chain.Row, yield func(*chain.Row, error) bool) (more bool, err error) {
 	g := groupReader{left: f.meta.RowGroups[i].NumRows}
 	defer g.close()
-	if err := g.open(f, i, group, wanted); err != nil {
+	if err := g.open(f, i, wanted); err != nil {
 		return false, err
 	}
 	for g.left > 0 {
@@ -86,24 +81,38 @@ type groupReader struct {
 	columns []*chunkReader
 }
 
-func (g *groupReader) open(f *File, i int, group pq.RowGroup, wanted []bool) error {
-	chunks := group.ColumnChunks()
+func (g *groupReader) open(f *File, i int, wanted []bool) error {
 	for j := range f.leaves {
 		l := &f.leaves[j]
 		if l.column < 0 || !wanted[l.column] {
 			continue
 		}
-		c := &chunkReader{leaf: l, column: &columns[l.column]}
-		err := c.guard(func() error {
-			c.pages = chunks[j].Pages()
-			g.columns = append(g.columns, c)
-			return checkPages(f.object, &f.meta.RowGroups[i].Columns[j].MetaData)
-		})
-		if err != nil {
+		c := readers.Get().(*chunkReader)
+		c.leaf, c.column = l, &columns[l.column]
+		g.columns = append(g.columns, c)
+		if err := c.guard(func() error { return c.open(f, i, j) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// open begins with the pages of chunk j of row group i.
+func (r *chunkReader) open(f *File, i, j int) error {
+	meta := &f.meta.RowGroups[i].Columns[j].MetaData
+	foreign, err := checkPages(f.object, meta, r.leaf)
+	if err != nil {
+		return err
+	}
+	if !foreign {
+		r.codec, r.walk, r.body.codec = meta.Codec, walk(f.object, meta), &pq.Zstd
+		return nil
+	}
+	pages, err := f.pages()
+	if err == nil {
+		r.pages = pages.RowGroups()[i].ColumnChunks()[j].Pages()
+	}
+	return err
 }
 
 // fill fills rows, which are no more than are left.
