@@ -97,7 +97,7 @@ var Rooms = []Room{
 	},
 	{
 		Folder: "proof", Never: talking,
-		Imports:     []string{"audit", "chain", "parquet", "archive", "control"},
+		Imports:     []string{"audit", "chain", "redact", "parquet", "archive", "control"},
 		Drivers:     []string{ulid, "golang.org/x/mod/sumdb/tlog"},
 		TestImports: []string{"redact", "proof/prooftest"},
 		TestDrivers: []string{"github.com/transparency-dev/merkle"},
@@ -130,6 +130,12 @@ var Rooms = []Room{
 		Folder: "pipeline/sim", TestOnly: true,
 		TestImports: []string{"audit", "chain", "archive", "archive/archivetest", "proof", "pipeline"},
 		TestDrivers: slices.Concat(kafka, []string{kfake, parquetGo, "golang.org/x/mod/sumdb/note"}),
+	},
+	{
+		Folder: "compaction", Never: talking,
+		Imports:     []string{"audit", "chain", "redact", "parquet", "archive", "control", "retention"},
+		Drivers:     slices.Concat(kafka, []string{ulid, sync, note}),
+		TestImports: []string{"proof", "proof/prooftest", "archive/archivetest"},
 	},
 	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},

@@ -1,0 +1,134 @@
+package compaction
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+)
+
+// delete deletes what the base calls doomed and has been so for the grace, with
+// all versions and delete markers. A crash here leaves keys on the list that are
+// gone; the next pass sees that.
+func (p *pass) delete() error {
+	var keys []string
+	for _, key := range p.plan.Delete {
+		if p.m.gone[key] {
+			p.gone[key] = true
+		} else {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	if err := p.askVersions(keys); err != nil {
+		return err
+	}
+	var all []archive.Version
+	for _, key := range keys {
+		if len(p.versions[key]) == 0 {
+			p.gone[key] = true
+		}
+		all = append(all, p.versions[key]...)
+	}
+	left := map[string]bool{}
+	for _, k := range p.e.Archive.Delete(p.ctx, all) {
+		left[k.Key] = true
+		p.keep(k)
+	}
+	p.count(all, left)
+	return p.sure(keys)
+}
+
+// keep notes a version that could not be deleted. Anchors and catalogs may be
+// locked, as they hold no payload: that is no news.
+func (p *pass) keep(k archive.Kept) {
+	if errors.Is(k.Err, archive.ErrLocked) {
+		p.locked[k.Key] = true
+		if strings.HasPrefix(k.Key, "catalog/") {
+			return
+		}
+	}
+	p.res.Kept = append(p.res.Kept, k)
+	if p.e.Events.Kept != nil {
+		p.e.Events.Kept(p.l, k)
+	}
+}
+
+func (p *pass) count(all []archive.Version, left map[string]bool) {
+	objects := map[string]bool{}
+	for _, v := range all {
+		if !left[v.Key] {
+			objects[v.Key] = true
+			p.res.DeletedBytes += v.Size
+		}
+	}
+	p.res.Deleted += int64(len(objects))
+	if len(objects) > 0 && p.e.Events.Deleted != nil {
+		p.e.Events.Deleted(p.l, int64(len(objects)), p.res.DeletedBytes)
+	}
+}
+
+// sure looks which keys have no version any more: what a store says of a delete
+// is not yet that.
+func (p *pass) sure(keys []string) error {
+	for _, key := range keys {
+		delete(p.versions, key)
+	}
+	if err := p.askVersions(keys); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if len(p.versions[key]) == 0 {
+			p.gone[key], p.m.gone[key] = true, true
+		}
+	}
+	return nil
+}
+
+// askVersions finds out which versions keys have that were not asked for yet: by
+// key, or by folder where it has several of them.
+func (p *pass) askVersions(keys []string) error {
+	folders := map[string][]string{}
+	for _, key := range keys {
+		if _, known := p.versions[key]; !known {
+			folder := key[:strings.LastIndexByte(key, '/')+1]
+			folders[folder] = append(folders[folder], key)
+		}
+	}
+	for _, folder := range sortedKeys(folders) {
+		asked := folders[folder]
+		prefixes := asked
+		if len(asked) > 3 {
+			prefixes = []string{folder}
+		}
+		wanted := map[string]bool{}
+		for _, key := range asked {
+			wanted[key] = true
+			p.versions[key] = nil
+		}
+		for _, prefix := range prefixes {
+			for v, err := range p.e.Archive.Versions(p.ctx, prefix) {
+				if err != nil {
+					return fmt.Errorf("list versions: %w", err)
+				}
+				if wanted[v.Key] {
+					p.versions[v.Key] = append(p.versions[v.Key], v)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	all := make([]string, 0, len(m))
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,124 @@
+package compaction
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/control"
+)
+
+// Duties are what governs one line in one pass. All rows in them are archived
+// and anchored, and signed where control keys are in force. The zero Duties are
+// none.
+type Duties struct {
+	Orders []Duty
+	Cuts   map[string]*control.Row // by tenant: the newest cut of its log on this line
+	Holds  []*control.Row          // in force
+	// Frozen are tenants of whom not all that governs them could be read: what the
+	// catalog says of them stays as it is, and nothing of theirs is erased or cut.
+	Frozen map[string]bool
+}
+
+// A Duty is one redaction, as it stands.
+type Duty struct {
+	Row *control.Row // with its Redaction, but where Closing or Closed is set
+	// Due says that it may be carried out; DueAt since when, by the store's
+	// clock. A line is purged once all is compacted that was archived before.
+	Due   bool
+	DueAt time.Time
+	// Receipts are the rows of this line that complete, anchored receipts of the
+	// order name: first and last seq, both in it.
+	Receipts [][2]int64
+	// Receipted says that there is such a receipt of what the line has called
+	// gone, though it may name no row of it.
+	Receipted bool
+	// Closing says that the order's own context, on the control line, is to be
+	// erased as well.
+	Closing bool
+	// Closed says that nothing is left to do: its entry in the catalog goes.
+	Closed bool
+}
+
+// reaches reports whether the order is one for a line at all: one that names a
+// place is for that line alone.
+func (d *Duty) reaches(l archive.Line) bool {
+	o := d.Row.Redaction
+	return o == nil || o.Target.Log == nil || *o.Target.Log == l
+}
+
+// takes returns what the order takes from a row, and false where that is
+// nothing.
+func (d *Duty) takes(row *chain.Row) (chain.Sentinel, bool) {
+	if d.Closing && row.Kind.S == audit.KindRedaction && row.TenantID.S == d.Row.Tenant && strings.EqualFold(row.RecordID.S, d.Row.ID) {
+		return chain.Sentinel{ID: d.Row.ID, Slots: chain.SlotSetOf(audit.SlotContext)}, true
+	}
+	if !d.Due || d.Row.Redaction == nil || !d.Row.Reaches(row) {
+		return chain.Sentinel{}, false
+	}
+	return d.Row.Redaction.Sentinel(d.Row.ID), true
+}
+
+// holds returns the holds of a tenant.
+func (d *Duties) holds(tenant string) (all []*control.Hold) {
+	for _, r := range d.Holds {
+		if r.Tenant == tenant && r.Hold != nil {
+			all = append(all, r.Hold)
+		}
+	}
+	return all
+}
+
+func held(holds []*control.Hold, row *chain.Row) bool {
+	return slices.ContainsFunc(holds, func(h *control.Hold) bool { return h.Scope.Holds(row) })
+}
+
+// cut returns the cut of a tenant's log on a line, nil where there is none.
+func (d *Duties) cut(l archive.Line, tenant string) *control.Row {
+	if r := d.Cuts[tenant]; r != nil && r.Cut != nil && r.Cut.Log == l && !d.Frozen[tenant] {
+		return r
+	}
+	return nil
+}
+
+// without returns ranges but for what others name. Ranges are in order and apart.
+func without(ranges, others [][2]int64) (left [][2]int64) {
+	for _, r := range ranges {
+		left = append(left, minus(r, others)...)
+	}
+	return left
+}
+
+func minus(r [2]int64, others [][2]int64) (left [][2]int64) {
+	others = slices.Clone(others)
+	slices.SortFunc(others, func(a, b [2]int64) int { return int(min(max(a[0]-b[0], -1), 1)) })
+	for _, o := range others {
+		if o[1] < r[0] || o[0] > r[1] {
+			continue
+		}
+		if o[0] > r[0] {
+			left = append(left, [2]int64{r[0], o[0] - 1})
+		}
+		if r[0] = o[1] + 1; r[0] > r[1] {
+			return left
+		}
+	}
+	return append(left, r)
+}
+
+// union returns ranges with those of others, in order and apart.
+func union(ranges, others [][2]int64) (all [][2]int64) {
+	both := slices.Concat(ranges, others)
+	slices.SortFunc(both, func(a, b [2]int64) int { return int(min(max(a[0]-b[0], -1), 1)) })
+	for _, r := range both {
+		if n := len(all); n > 0 && r[0] <= all[n-1][1]+1 {
+			all[n-1][1] = max(all[n-1][1], r[1])
+			continue
+		}
+		all = append(all, r)
+	}
+	return all
+}

@@ -1,0 +1,204 @@
+package compaction
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/chain"
+)
+
+// A listing is all keys of data files in the archive, with those of which only
+// older versions are left, and the uploads that were not finished. Each pass
+// holds its line's against what its catalog says.
+type listing struct {
+	begun   time.Time // by the store's clock
+	taken   time.Time // by this process's
+	data    map[dataLine][]string
+	uploads []archive.Upload
+}
+
+// A dataLine is what the key of a data file says of its line.
+type dataLine struct {
+	topicID   string // escaped
+	partition int32
+}
+
+// sweep looks for what nothing names: data files, segments below the watermark,
+// parts of the catalog, uploads. They are doomed by the next version, like all
+// else that is to go, so that nobody who sleeps can be harmed by it: a compactor
+// whose files these are loses its race for that version.
+func (p *pass) sweep() error {
+	if !p.sweeps() {
+		return nil
+	}
+	list, err := p.e.list(p.ctx, p.since())
+	if err != nil {
+		return err
+	}
+	segments, err := p.segmentsBelow()
+	if err != nil {
+		return err
+	}
+	known := p.known()
+	strays := 0
+	for _, keys := range [][]string{list.data[dataLine{chain.Escape(p.l.TopicID), p.l.Partition}], segments, p.s.Parts} {
+		for _, key := range keys {
+			if !known[key] {
+				known[key] = true
+				p.doom = append(p.doom, key)
+				strays++
+			}
+		}
+	}
+	p.res.Strays = int64(strays)
+	young, err := p.abort(list.uploads)
+	if err != nil {
+		return err
+	}
+	p.sweptOf(strays, young)
+	return nil
+}
+
+// sweptOf notes that nothing was found that an order could still find: what was
+// found has to go first.
+func (p *pass) sweptOf(strays int, young bool) { p.swept = strays == 0 && !young }
+
+// sweeps reports whether it is time: now and then, and where an order waits for
+// nothing else.
+func (p *pass) sweeps() bool {
+	if p.s.Base == nil {
+		return p.e.Once
+	}
+	return p.e.Once || p.e.listDue() || !p.since().IsZero()
+}
+
+// since returns the store's time of the newest version that purged something,
+// where nothing but a sweep is missing; zero where none waits.
+func (p *pass) since() (at time.Time) {
+	for _, e := range p.entries.all {
+		if e.State == archive.RedactionPurged && p.clears(e) {
+			if t := p.s.Versions[e.Since]; t.After(at) {
+				at = t
+			}
+		}
+	}
+	return at
+}
+
+// known returns what the base names or dooms, and what this pass has written.
+func (p *pass) known() map[string]bool {
+	known := map[string]bool{}
+	for i := range p.s.Files {
+		known[p.s.Files[i].Key] = true
+	}
+	for i := range p.added {
+		known[p.added[i].Key] = true
+	}
+	if p.s.Base == nil {
+		return known
+	}
+	for i := range p.s.Base.Parts {
+		known[p.s.Base.Parts[i].Key] = true
+	}
+	for i := range p.s.Base.Doomed {
+		known[p.s.Base.Doomed[i].Key] = true
+	}
+	return known
+}
+
+// segmentsBelow lists the segments below the watermark of the base that are there
+// in any version.
+func (p *pass) segmentsBelow() (keys []string, err error) {
+	for v, err := range p.e.Archive.Versions(p.ctx, archive.SegmentPrefix(p.l)) {
+		if err != nil {
+			return nil, fmt.Errorf("list segments: %w", err)
+		}
+		if n, ok := archive.ParseSegmentKey(v.Key); ok && n.Ordinal < p.s.watermark() {
+			keys = append(keys, v.Key)
+		}
+	}
+	return slices.Compact(keys), nil
+}
+
+// abort ends the line's uploads that were begun before the grace: whoever began
+// them is gone. It reports whether younger ones are left.
+func (p *pass) abort(uploads []archive.Upload) (young bool, err error) {
+	own := func(key string) bool {
+		n, ok := archive.ParseDataKey(key)
+		return ok && n.TopicID == chain.Escape(p.l.TopicID) && n.Partition == p.l.Partition ||
+			strings.HasPrefix(key, archive.SegmentPrefix(p.l)) || strings.HasPrefix(key, archive.CatalogPrefix(p.l))
+	}
+	grace := time.Duration(p.e.Root.GraceSeconds) * time.Second
+	for _, u := range uploads {
+		switch {
+		case !own(u.Key):
+		case u.Begun.IsZero() || p.s.StoreNow.Sub(u.Begun) <= grace:
+			young = true
+		default:
+			if err := p.e.Archive.Abort(p.ctx, u); err != nil {
+				return false, fmt.Errorf("abort upload: %w", err)
+			}
+			p.res.Aborted++
+		}
+	}
+	return young, nil
+}
+
+// listDue reports whether the last listing is too old to go by.
+func (e *Engine) listDue() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.listing == nil || e.Now().Sub(e.listing.taken) >= e.SweepEvery
+}
+
+// list returns a listing that was begun after a moment of the store's clock: the
+// last one, or a new one.
+func (e *Engine) list(ctx context.Context, after time.Time) (*listing, error) {
+	e.mu.Lock()
+	old := e.listing
+	e.mu.Unlock()
+	// Stores tell whole seconds.
+	if old != nil && !e.Once && e.Now().Sub(old.taken) < e.SweepEvery && (after.IsZero() || old.begun.After(after.Add(time.Second))) {
+		return old, nil
+	}
+	fresh, err := e.relist(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.listing = fresh
+	return fresh, nil
+}
+
+func (e *Engine) relist(ctx context.Context) (*listing, error) {
+	now, err := e.Archive.Now(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the store's time: %w", err)
+	}
+	l := &listing{begun: now, taken: e.Now(), data: map[dataLine][]string{}}
+	last := ""
+	for v, err := range e.Archive.Versions(ctx, archive.DataPrefix) {
+		if err != nil {
+			return nil, fmt.Errorf("list data files: %w", err)
+		}
+		n, ok := archive.ParseDataKey(v.Key)
+		if !ok || v.Key == last {
+			continue
+		}
+		last = v.Key
+		at := dataLine{n.TopicID, n.Partition}
+		l.data[at] = append(l.data[at], v.Key)
+	}
+	for u, err := range e.Archive.Uploads(ctx, "") {
+		if err != nil {
+			return nil, fmt.Errorf("list uploads: %w", err)
+		}
+		l.uploads = append(l.uploads, u)
+	}
+	return l, nil
+}
