@@ -5,7 +5,9 @@ package s3sink
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,6 +110,59 @@ func TestRealStorePassesTheDoctor(t *testing.T) {
 		keys, err := collect(b.List(t.Context(), "", ""))
 		if got := strings.Join(keys, " "); err != nil || got != make {
 			t.Errorf("after the doctor the store holds %q, %v; want %q", got, err, make)
+		}
+	}
+}
+
+// It passes the doctor of compact as well, which leaves nothing either.
+func TestRealStorePassesTheDoctorOfCompact(t *testing.T) {
+	b := itStore(t)
+	if _, err := b.Create(t.Context(), archive.RootKey, []byte(root)); err != nil {
+		t.Fatal(err)
+	}
+	before := versionsOf(t, b)
+	for _, full := range []bool{false, true} {
+		findings, err := DoctorCompact(t.Context(), b, full)
+		for _, f := range findings {
+			t.Logf("%-20s %-5s %s", f.Name, f.Level, f.Detail)
+		}
+		if err != nil || Verdict(findings) != nil {
+			t.Errorf("full=%v: %v, %v", full, err, Verdict(findings))
+		}
+	}
+	if after := versionsOf(t, b); !slices.Equal(after, before) {
+		t.Errorf("after the doctor the store holds %+v, want %+v", after, before)
+	}
+}
+
+// In a bucket with Object Lock an anchor stays, a data file goes, and what keeps
+// the anchor is told apart from what is forbidden.
+func TestRealStoreKeepsWhatIsLocked(t *testing.T) {
+	b := itStore(t)
+	out, err := b.client.GetObjectLockConfiguration(t.Context(), &s3.GetObjectLockConfigurationInput{Bucket: &b.url.Bucket})
+	if err != nil || out.ObjectLockConfiguration.ObjectLockEnabled != types.ObjectLockEnabledEnabled {
+		t.Skip("the bucket has no Object Lock")
+	}
+	b.url.Options.Locks = map[string]Lock{"anchor": {Governance, 1}}
+	if _, err := b.Create(t.Context(), archive.RootKey, []byte(root)); err != nil {
+		t.Fatal(err)
+	}
+	findings, err := DoctorCompact(t.Context(), b, false)
+	if last := findings[len(findings)-1]; err != nil || last.Name != FindingLocks || last.Level != OK {
+		t.Errorf("the doctor says %+v of a lock that can be set, %v", last, err)
+	}
+	for _, key := range []string{"anchor/x", "data/x", "log/x"} {
+		if _, err := b.Create(t.Context(), key, []byte(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := b.Delete(t.Context(), versionsOf(t, b))
+	if len(kept) != 1 || kept[0].Key != "anchor/x" || !errors.Is(kept[0].Err, archive.ErrLocked) {
+		t.Errorf("kept are %+v, want anchor/x alone, which is locked", kept)
+	}
+	for _, k := range kept {
+		if err := b.deleteRetrying(t.Context(), k.Version, true); err != nil {
+			t.Errorf("past GOVERNANCE: %v", err)
 		}
 	}
 }
