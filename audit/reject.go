@@ -31,6 +31,16 @@ func Refuse(dst *Record, m *Message, reason Reason, detail string) *Reject {
 	return r
 }
 
+// withheld stands for bytes that must not be stored.
+const withheld = "[withheld]"
+
+// Withhold is [Refuse] for a message whose bytes must not be stored: neither its
+// value, in whose place raw holds a text that says so, nor its key and headers.
+// size and sha256 in context are those of raw.
+func Withhold(dst *Record, m *Message, reason Reason, detail string) *Reject {
+	return Refuse(dst, &Message{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset, Timestamp: m.Timestamp, Value: []byte(withheld)}, reason, detail)
+}
+
 // becomeRejected makes a row the rejected row of a message. Of what was
 // decoded, the tenant, columns 10 to 15 and the user stay.
 func (r *Record) becomeRejected(m *Message, why *Reject) {

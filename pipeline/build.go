@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/redact"
 )
 
 // A built is a segment that is ready to be encoded, and what the line will
@@ -42,13 +43,12 @@ type builder struct {
 	state   *archive.State
 	window  *window
 	writer  archive.Writer
-	decoder *audit.Decoder
+	reader  *reader
 	rand    io.Reader
 	// hasherOf returns the hasher of a tenant's log, until the next call.
 	hasherOf func(tenant string, h archive.Head) (*chain.Hasher, error)
-	// stored returns the content of a row that the window does not know, and
-	// whether that row is erased.
-	stored func(e entry) (content audit.Fingerprint, erased bool, err error)
+	// stored returns what a row says that the window does not know well enough.
+	stored func(e entry) (storedRow, error)
 	// erased reports whether a row was erased of which the window knows what it
 	// said.
 	erased func(e entry) (bool, error)
@@ -141,18 +141,28 @@ func (b *builder) repeats(it *item) (entry, repeat, error) {
 			return e, notRepeated, nil
 		}
 	}
+	var row storedRow
 	if e.content == (audit.Fingerprint{}) {
-		content, erased, err := b.stored(e)
-		if err != nil {
+		var err error
+		if row, err = b.stored(e); err != nil {
 			return e, notRepeated, fmt.Errorf("read the row that offset %d repeats: %w", it.from, err)
 		}
-		if erased {
+		if row.erased {
 			return e, sameContent, nil
 		}
-		e.content = content
+		e.content, e.foreign = row.content, row.foreign
 	}
 	if e.content == it.content || e.content == erasedContent {
 		return e, sameContent, nil
+	}
+	if e.foreign {
+		same, err := b.sameButScrubbed(it, e, row)
+		switch {
+		case err != nil:
+			return e, notRepeated, fmt.Errorf("read the row that offset %d repeats: %w", it.from, err)
+		case same:
+			return e, sameContent, nil
+		}
 	}
 	if e.ordinal == b.state.Ordinal {
 		return e, otherContent, nil // of this segment
@@ -167,6 +177,21 @@ func (b *builder) repeats(it *item) (entry, repeat, error) {
 	return e, otherContent, nil
 }
 
+// sameButScrubbed reports whether a row that another policy scrubbed says what the
+// item does. The window learns it, for repeats come in runs.
+func (b *builder) sameButScrubbed(it *item, e entry, row storedRow) (same bool, err error) {
+	if row.record == nil {
+		if row, err = b.stored(e); err != nil || row.erased {
+			return row.erased, err
+		}
+	}
+	if !redact.Same(row.record, b.reader.plain(message(it.record, nil))) {
+		return false, nil
+	}
+	b.window.learn(it.coord, it.content, true, e.seq)
+	return true, nil
+}
+
 // conflictDetail goes before the seq of the row that came first. A comparison
 // reads it again.
 const conflictDetail = "other content under the coordinates of seq "
@@ -175,14 +200,14 @@ const conflictDetail = "other content under the coordinates of seq "
 // row of other content.
 func (b *builder) conflict(it *item, first entry) {
 	it.conflict = true
-	it.reject = audit.Conflict(&b.batch.rows[it.row].Record, message(it.record, nil),
+	it.reject = b.reader.refuse(&b.batch.rows[it.row].Record, message(it.record, nil), audit.ReasonConflict,
 		fmt.Sprint(conflictDetail, first.seq))
 }
 
 // decodeAgain restores the row that conflict replaced.
 func (b *builder) decodeAgain(it *item) {
 	it.conflict = false
-	it.reject = b.decoder.Decode(&b.batch.rows[it.row].Record, message(it.record, nil))
+	it.reject = b.reader.Decode(&b.batch.rows[it.row].Record, message(it.record, nil))
 }
 
 // stamp links the item's row into its log. An error says why its key is not to

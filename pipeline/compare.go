@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/redact"
 )
 
 // ErrForged: an archived segment says something that Kafka does not. Whoever
@@ -44,16 +45,19 @@ type comparison struct {
 	o       *archive.SegmentObject
 	state   *archive.State // in front of the segment
 	window  *window        // in front of the segment
-	decoder *audit.Decoder
-	unkeyed *audit.Decoder // without control keys
+	reader  *reader
+	unkeyed *reader        // without control keys
 	writer  archive.Writer // ours
 	trusted archive.Writer // who vouched last, before this process began
 	start   int64          // Kafka's log start
 	now     time.Time
 	// compacted reports whether the topic has cleanup.policy=compact.
 	compacted func() (bool, error)
-	// rowAt is [rowFinder.find] below the segment.
-	rowAt func(tenant string, seq, hint int64) (archivedRow, error)
+	// rowAt is [rowFinder.find] below the segment, and recordAt [rowFinder.record].
+	rowAt    func(tenant string, seq, hint int64) (archivedRow, error)
+	recordAt func(tenant string, seq, hint int64) (*audit.Record, error)
+	// contentOf is [shared.contentOf].
+	contentOf func(*audit.Record) (audit.Fingerprint, bool)
 
 	stretches []stretch
 	next      int // of stretches, to be looked at
@@ -230,7 +234,7 @@ func (c *comparison) record(r *kgo.Record) error {
 	var rec audit.Record
 	m, reject := c.decode(&rec, r, s)
 	if s.duplicate != nil {
-		return c.duplicate(s, &rec, reject)
+		return c.duplicate(s, &rec, reject, m)
 	}
 	return c.row(s.row, &rec, reject, m)
 }
@@ -239,13 +243,18 @@ func (c *comparison) record(r *kgo.Record) error {
 // may differ.
 func (c *comparison) exact() bool { return c.o.Writer == c.writer || c.o.Writer != c.trusted }
 
-// says reports whether an archived row has the content of a record.
-func (c *comparison) says(first archivedRow, rec *audit.Record) bool {
-	return first.content == rec.ContentHash()
+// says reports whether an archived row has the content of a record, or could have
+// it but for its policy of scrubbing.
+func (c *comparison) says(first archivedRow, rec *audit.Record, m *audit.Message) (bool, error) {
+	if first.content == rec.ContentHash() || !first.foreign {
+		return first.content == rec.ContentHash(), nil
+	}
+	stored, err := c.recordAt(first.tenant, first.seq, first.hint)
+	return err == nil && stored != nil && redact.Same(stored, c.reader.plain(m)), err
 }
 
 // duplicate requires that the record repeats the row that the segment names.
-func (c *comparison) duplicate(s *stretch, rec *audit.Record, reject *audit.Reject) error {
+func (c *comparison) duplicate(s *stretch, rec *audit.Record, reject *audit.Reject, m *audit.Message) error {
 	d := s.duplicate
 	coord, ok := rec.Coordinates()
 	if reject != nil || !ok {
@@ -260,12 +269,17 @@ func (c *comparison) duplicate(s *stretch, rec *audit.Record, reject *audit.Reje
 	}
 	switch {
 	case first.hidden:
+		return nil
 	case !first.found || first.coord != coord:
 		return c.forged(d.Offset, "it is called a repeat of seq %d, which has other coordinates", d.Seq)
-	case !first.erased && !c.says(first, rec) && c.exact():
+	case first.erased || !c.exact():
+		return nil
+	}
+	says, err := c.says(first, rec, m)
+	if err == nil && !says {
 		return c.forged(d.Offset, "it is called a repeat of seq %d, which has other content", d.Seq)
 	}
-	return nil
+	return err
 }
 
 // first returns the row of a seq that a record of these coordinates is said to
@@ -278,7 +292,9 @@ func (c *comparison) first(coord audit.Fingerprint, tenant string, seq int64) (a
 	hint := int64(-1)
 	if ok && e.tenant == tenant && e.seq == seq {
 		if e.content != (audit.Fingerprint{}) {
-			return archivedRow{coord: coord, content: e.content, found: true, erased: e.content == erasedContent}, nil
+			return archivedRow{
+				coord: coord, content: e.content, foreign: e.foreign, found: true, erased: e.content == erasedContent, tenant: tenant, seq: seq, hint: e.ordinal,
+			}, nil
 		}
 		hint = e.ordinal
 	}
@@ -312,7 +328,9 @@ func (c *comparison) row(got, rec *audit.Record, reject *audit.Reject, m *audit.
 func (c *comparison) remember(row *audit.Record) {
 	coord, ok := row.Coordinates()
 	if _, again := c.made[coord]; ok && !again {
-		c.made[coord] = entry{seq: row.Seq.N, ordinal: c.o.Ordinal, tenant: row.TenantID.S, content: row.ContentHash()}
+		e := entry{seq: row.Seq.N, ordinal: c.o.Ordinal, tenant: row.TenantID.S}
+		e.content, e.foreign = c.contentOf(row)
+		c.made[coord] = e
 	}
 }
 
@@ -327,11 +345,16 @@ func (c *comparison) conflict(got, rec *audit.Record, coord audit.Fingerprint, m
 	if err != nil {
 		return err
 	}
-	gone := first.hidden || first.erased // since then, maybe: what it said cannot be asked
-	if !first.hidden && (!first.found || first.coord != coord) || !gone && c.says(first, rec) && c.exact() {
+	same := false
+	if !first.hidden && !first.erased && c.exact() { // else: what it said cannot be asked any more, maybe
+		if same, err = c.says(first, rec, m); err != nil {
+			return err
+		}
+	}
+	if same || !first.hidden && (!first.found || first.coord != coord) {
 		return c.forged(m.Offset, "the row is rejected for a conflict with seq %d, and there is none", seq)
 	}
-	audit.Conflict(rec, m, detail)
+	c.reader.refuse(rec, m, audit.ReasonConflict, detail)
 	return nil
 }
 
@@ -437,9 +460,11 @@ func (c *consumer) compareOnce(ctx context.Context, known *bounds, st *archive.S
 func (c *consumer) compareWithin(ctx context.Context, b bounds, st *archive.State, w *window, trusted archive.Writer, o *archive.SegmentObject) error {
 	finder := newRowFinder(c.shared, st)
 	x := &comparison{
-		o: o, state: st, window: w, decoder: c.decoder(st.Line.Topic), unkeyed: c.unkeyedDecoder(st.Line.Topic), writer: c.writer, trusted: trusted, start: b.start, now: c.Now(),
+		o: o, state: st, window: w, reader: c.reader(st.Line.Topic), unkeyed: c.unkeyedReader(st.Line.Topic), writer: c.writer, trusted: trusted, start: b.start, now: c.Now(),
 		compacted: func() (bool, error) { return c.isCompacted(ctx, st.Line.Topic) },
 		rowAt:     func(tenant string, seq, hint int64) (archivedRow, error) { return finder.find(ctx, tenant, seq, hint) },
+		recordAt:  func(tenant string, seq, hint int64) (*audit.Record, error) { return finder.record(ctx, tenant, seq, hint) },
+		contentOf: c.contentOf,
 	}
 	if err := x.begin(); err != nil {
 		return err

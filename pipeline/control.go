@@ -56,10 +56,10 @@ func unauthorised(ring *sign.Ring, id string, r *audit.Record, m *audit.Message)
 
 func isSignature(h audit.MessageHeader) bool { return h.Name == control.SignatureHeader }
 
-// unkeyedDecoder returns the decoder of a topic for what was archived while there
+// unkeyedReader returns the reader of a topic for what was archived while there
 // were no control keys.
-func (s *Settings) unkeyedDecoder(topic string) *audit.Decoder {
-	d := s.decoder(topic)
+func (s *Settings) unkeyedReader(topic string) *reader {
+	d := s.reader(topic)
 	d.Authorise = nil
 	return d
 }
@@ -69,14 +69,14 @@ func (s *Settings) unkeyedDecoder(topic string) *audit.Decoder {
 // was authorised then, only the row says.
 func (c *comparison) decode(rec *audit.Record, r *kgo.Record, s *stretch) (*audit.Message, *audit.Reject) {
 	m := message(r, nil)
-	reject := c.decoder.Decode(rec, m)
+	reject := c.reader.Decode(rec, m)
 	if c.exact() {
 		return m, reject
 	}
 	refused := s.row != nil && bytes.HasPrefix(s.row.Slots[audit.SlotContext], []byte(`{"reason":"`+audit.ReasonUnauthorised+`",`))
 	switch {
-	case refused && reject == nil && c.decoder.Control:
-		reject = audit.Refuse(rec, m, audit.ReasonUnauthorised, "")
+	case refused && reject == nil && c.reader.Control:
+		reject = c.reader.refuse(rec, m, audit.ReasonUnauthorised, "")
 	case !refused && reject != nil && reject.Reason == audit.ReasonUnauthorised:
 		reject = c.unkeyed.Decode(rec, m)
 	}

@@ -121,13 +121,23 @@ func (d *dataFiles) rows(ctx context.Context, tenant string, seq int64, see func
 			return f != nil, err
 		}
 		newer, fault := d.renew(ctx)
-		if err != nil && !newer {
-			err = fmt.Errorf("%w: its newest version names what is not there: %w: restore it", archive.ErrCatalog, err)
-		}
 		if fault != nil || !newer {
-			return false, cmp.Or(fault, err)
+			return false, cmp.Or(fault, d.shared.stillNamed(ctx, d.line, d.version, err))
 		}
 	}
+}
+
+// stillNamed returns err, why what a version names could not be read. Where it is
+// gone and there is no newer version, that is a verdict on the catalog.
+func (sh *shared) stillNamed(ctx context.Context, l archive.Line, c *archive.CatalogVersion, err error) error {
+	if c == nil || !errors.Is(err, archive.ErrNotFound) {
+		return err
+	}
+	newer, fault := archive.NewestCatalogObject(ctx, sh.Archive, l, c.Version)
+	if newer == nil && fault == nil {
+		return fmt.Errorf("%s: %w: it is the newest version, and names what is not there: %w: restore it", c.Key, archive.ErrCatalog, err)
+	}
+	return cmp.Or(fault, err)
 }
 
 // renew takes the newest version of the catalog, and reports whether it was not
@@ -201,7 +211,7 @@ func (sh *shared) openData(ctx context.Context, c *archive.CatalogFile, f func(*
 // find returns what a comparison asks of a row, and puts it and those behind it
 // into rows.
 func (d *dataFiles) find(ctx context.Context, tenant string, seq int64, rows map[rowKey]archivedRow) (archivedRow, error) {
-	found, err := d.rows(ctx, tenant, seq, func(row *chain.Row) { rows[rowKey{tenant, row.Seq.N}] = archivedRowOf(row) })
+	found, err := d.rows(ctx, tenant, seq, func(row *chain.Row) { rows[rowKey{tenant, row.Seq.N}] = d.shared.archivedRowOf(tenant, row) })
 	if err != nil {
 		return archivedRow{}, err
 	}
@@ -217,13 +227,48 @@ func (d *dataFiles) cut(tenant string, seq int64) bool {
 }
 
 // archivedRowOf returns what a comparison asks of a row.
-func archivedRowOf(row *chain.Row) archivedRow {
-	r := archivedRow{erased: !row.RowSalt.Valid}
+func (sh *shared) archivedRowOf(tenant string, row *chain.Row) archivedRow {
+	r := archivedRow{erased: !row.RowSalt.Valid, tenant: tenant, seq: row.Seq.N, hint: -1}
 	if r.coord, r.found = row.Coordinates(); r.found {
-		r.content = row.ContentHash()
+		r.content, r.foreign = sh.contentOf(&row.Record)
 	}
 	r.hidden = r.erased && !r.found && !audit.IsMadeKind(row.Kind.S)
 	return r
+}
+
+// newestStamp returns when the newest row was stamped that is compacted, in
+// microseconds; false where none is left. It is the last one that came from Kafka,
+// or one that ingest made behind it, in a file without offsets.
+func (d *dataFiles) newestStamp(ctx context.Context) (at int64, found bool, err error) {
+	files, _, err := d.more(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	last := int64(-1)
+	for i := range files {
+		if n := files[i].LastOffset; n != nil {
+			last = max(last, *n)
+		}
+	}
+	for i := range files {
+		f := &files[i]
+		if f.LastOffset != nil && *f.LastOffset < last {
+			continue
+		}
+		err := d.shared.openData(ctx, f, func(file *parquet.File, _ *archive.DataFile) error {
+			for row, err := range file.Select("archived_at") {
+				if err != nil {
+					return fmt.Errorf("%s: %w: %w", f.Key, archive.ErrDataFile, err)
+				}
+				at, found = max(at, row.ArchivedAt.N), true
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, false, err
+		}
+	}
+	return at, found, nil
 }
 
 // A placed is a row that a window remembers, and where it stands in the line.

@@ -40,6 +40,11 @@ type archivedRow struct {
 	erased  bool // its content is gone
 	found   bool // it is there, and has coordinates
 	hidden  bool // erased hard, or cut: nobody can say what it was
+
+	foreign bool // content is of a row that another policy scrubbed: see contentOf
+	tenant  string
+	seq     int64
+	hint    int64 // the ordinal of its segment, -1 where that is not known
 }
 
 // newRowFinder returns a finder of rows that st knows of.
@@ -141,10 +146,40 @@ func (f *rowFinder) load(ctx context.Context, ordinal int64) error {
 	for i := range o.Rows {
 		r := &o.Rows[i]
 		if coord, ok := r.Coordinates(); ok {
-			f.rows[rowKey{tenants.name(r.TenantID.S), r.Seq.N}] = archivedRow{coord: coord, content: r.ContentHash(), erased: !r.RowSalt.Valid, found: true}
+			row := archivedRow{coord: coord, erased: !r.RowSalt.Valid, found: true, tenant: tenants.name(r.TenantID.S), seq: r.Seq.N, hint: ordinal}
+			row.content, row.foreign = f.shared.contentOf(&r.Record)
+			f.rows[rowKey{row.tenant, row.seq}] = row
 		}
 	}
 	return nil
+}
+
+// record reads a row that was found, whole; nil where it is gone since.
+func (f *rowFinder) record(ctx context.Context, tenant string, seq, ordinal int64) (*audit.Record, error) {
+	err := archive.ErrNotFound
+	var o *archive.SegmentObject
+	if ordinal >= 0 {
+		o, err = archive.GetSegment(ctx, f.shared.Archive, f.line, ordinal, f.keys)
+	}
+	if err == nil {
+		for i := range o.Rows {
+			if r := &o.Rows[i]; r.TenantID.S == tenant && r.Seq.N == seq {
+				return &r.Record, nil
+			}
+		}
+		return nil, nil
+	}
+	if !errors.Is(err, archive.ErrNotFound) {
+		return nil, err
+	}
+	var found *audit.Record
+	_, err = f.data.rows(ctx, tenant, seq, func(row *chain.Row) {
+		if row.Seq.N == seq {
+			kept := row.Record
+			found = &kept
+		}
+	})
+	return found, err
 }
 
 // check reads a row and checks it, as far as it is there, by the hash of its log.

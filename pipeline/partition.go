@@ -31,7 +31,7 @@ type partition struct {
 	source  source
 	trusted archive.Writer // another version that ran before this one
 	forgone []chain.Hash   // as vouchers say it
-	decoder *audit.Decoder
+	reader  *reader
 	state   *archive.State
 	window  *window
 	next    int64 // the offset expected next: all below are in a batch or durable
@@ -44,6 +44,7 @@ type partition struct {
 	put       context.Context // of writes; it outlives a stop, up to a deadline
 	abort     context.CancelCauseFunc
 	look      *lookout
+	lookedAt  time.Time       // by this clock, for a row that may be erased
 	data      *dataFiles      // of rows that are compacted
 	asked     map[string]bool // keys of data files whose erased rows the window knows
 	retried   int64           // ordinal at which the line was read from the bucket again, -1
@@ -111,7 +112,7 @@ type landing struct {
 func newPartition(ctx context.Context, sh *shared, src source, st *archive.State, w *window, c *archive.CatalogVersion) *partition {
 	put, abort := context.WithCancelCause(ctx)
 	p := &partition{
-		line: st.Line, shared: sh, source: src, decoder: sh.decoder(st.Line.Topic), state: st, window: w, next: st.NextOffset,
+		line: st.Line, shared: sh, source: src, reader: sh.reader(st.Line.Topic), state: st, window: w, next: st.NextOffset,
 		open: newBatch(), spare: newBatch(), landed: make(chan landing, 1), put: put, abort: abort, retried: -1, hashers: chain.NewHashers(sh.keys), proved: map[string]bool{},
 		stop: make(chan struct{}), done: make(chan struct{}), look: newLookout(sh, st.Line, c), data: newDataFiles(sh, st.Line, c), asked: map[string]bool{},
 	}
@@ -304,7 +305,7 @@ func (p *partition) acceptRecord(r *kgo.Record, now time.Time) {
 	b := p.open
 	it := item{from: r.Offset, to: r.Offset + 1, record: r, row: b.newRow()}
 	rec := &b.rows[it.row].Record
-	it.reject = p.decoder.Decode(rec, p.message(r))
+	it.reject = p.reader.Decode(rec, p.message(r))
 	if it.reject == nil {
 		if it.coord, it.hasCoord = rec.Coordinates(); it.hasCoord {
 			it.content = rec.ContentHash()
@@ -390,7 +391,7 @@ func (p *partition) fly(b *batch, since time.Time) error {
 
 func (p *partition) build(b *batch) (*built, error) {
 	bl := &builder{
-		state: p.state, window: p.window, writer: p.shared.writer, decoder: p.decoder,
+		state: p.state, window: p.window, writer: p.shared.writer, reader: p.reader,
 		hasherOf: p.hasherOf, rand: p.shared.Rand, stored: p.stored, erased: p.erased,
 	}
 	return bl.build(b, p.shared.Now().UnixMicro())
@@ -545,79 +546,92 @@ func (p *partition) goOn(f *flight) error {
 	return p.fly(f.batch, f.since)
 }
 
-// stored reads the content of an archived row of which the window knows only
-// the coordinates, and learns that of the rows beside it on the way: repeats
-// come in runs. It tries for as long as the partition lives.
-func (p *partition) stored(e entry) (content audit.Fingerprint, erased bool, err error) {
+// A storedRow is what an archived row says.
+type storedRow struct {
+	content audit.Fingerprint
+	foreign bool          // the row was scrubbed by another policy: see contentOf
+	erased  bool          // in part or whole, or cut
+	record  *audit.Record // where foreign
+}
+
+// stored reads an archived row of which the window does not know enough, and
+// learns the content of the rows beside it on the way: repeats come in runs. It
+// tries for as long as the partition lives.
+func (p *partition) stored(e entry) (row storedRow, err error) {
 	key := archive.SegmentKey(p.line, max(0, e.ordinal))
 	err = p.shared.insist(p.put, p.line, key, func(ctx context.Context, key string) error {
 		err := archive.ErrNotFound
 		if e.ordinal >= 0 {
-			content, erased, err = p.storedIn(ctx, key, e)
+			row, err = p.storedIn(ctx, key, e)
 		}
 		if errors.Is(err, archive.ErrNotFound) { // compaction has taken it
-			content, erased, err = p.storedInFile(ctx, e)
+			row, err = p.storedInFile(ctx, e)
 		}
 		return err
 	})
-	return content, erased, err
+	return row, err
 }
 
 // storedIn is stored, in a segment.
-func (p *partition) storedIn(ctx context.Context, key string, e entry) (content audit.Fingerprint, erased bool, err error) {
+func (p *partition) storedIn(ctx context.Context, key string, e entry) (storedRow, error) {
 	body, err := p.shared.Archive.Get(ctx, key)
 	if err != nil {
-		return content, false, fmt.Errorf("segment %d: %w", e.ordinal, err)
+		return storedRow{}, fmt.Errorf("segment %d: %w", e.ordinal, err)
 	}
 	o, err := archive.ReadForeignSegment(body, p.shared.keys)
 	if err != nil {
-		return content, false, fmt.Errorf("segment %d: %w: %w", e.ordinal, archive.ErrBreaks, err)
+		return storedRow{}, fmt.Errorf("segment %d: %w: %w", e.ordinal, archive.ErrBreaks, err)
 	}
-	l := learner{window: p.window, entry: e}
+	l := learner{shared: p.shared, window: p.window, entry: e}
 	for i := range o.Rows {
 		l.learn(&o.Rows[i])
 	}
 	if !l.found {
-		return content, false, fmt.Errorf("segment %d: %w: it has no row of seq %d", e.ordinal, archive.ErrBreaks, e.seq)
+		return storedRow{}, fmt.Errorf("segment %d: %w: it has no row of seq %d", e.ordinal, archive.ErrBreaks, e.seq)
 	}
-	return l.content, l.erased, nil
+	return l.row, nil
 }
 
 // storedInFile is stored, in a data file. A row that was cut is erased.
-func (p *partition) storedInFile(ctx context.Context, e entry) (content audit.Fingerprint, erased bool, err error) {
-	l := learner{window: p.window, entry: e}
+func (p *partition) storedInFile(ctx context.Context, e entry) (storedRow, error) {
+	l := learner{shared: p.shared, window: p.window, entry: e}
 	found, err := p.data.rows(ctx, e.tenant, e.seq, l.learn)
 	switch {
 	case err != nil:
-		return content, false, err
+		return storedRow{}, err
 	case !found && p.data.cut(e.tenant, e.seq):
-		return content, true, nil
+		return storedRow{erased: true}, nil
 	case !found:
-		return content, false, fmt.Errorf("the row of seq %d: %w: no segment and no data file has it", e.seq, archive.ErrBreaks)
+		return storedRow{}, fmt.Errorf("the row of seq %d: %w: no segment and no data file has it", e.seq, archive.ErrBreaks)
 	}
-	return l.content, l.erased, nil
+	return l.row, nil
 }
 
 // A learner takes the content of rows into a window, and that of the row of an
 // entry.
 type learner struct {
-	window  *window
-	entry   entry
-	content audit.Fingerprint
-	erased  bool
-	found   bool
+	shared *shared
+	window *window
+	entry  entry
+	row    storedRow
+	found  bool
 }
 
 func (l *learner) learn(r *chain.Row) {
-	c := erasedContent
+	row := storedRow{content: erasedContent, erased: true}
 	if r.RowSalt.Valid {
-		c = r.ContentHash()
+		row.erased = false
+		row.content, row.foreign = l.shared.contentOf(&r.Record)
 	}
 	if coord, ok := r.Coordinates(); ok {
-		l.window.learn(coord, c, r.Seq.N)
+		l.window.learn(coord, row.content, row.foreign, r.Seq.N)
 	}
 	if r.Seq.N == l.entry.seq && r.TenantID.S == l.entry.tenant {
-		l.content, l.erased, l.found = c, !r.RowSalt.Valid, true
+		if row.foreign {
+			kept := r.Record
+			row.record = &kept
+		}
+		l.row, l.found = row, true
 	}
 }
 
@@ -625,16 +639,27 @@ func (l *learner) learn(r *chain.Row) {
 // far as the catalog is known here: a repeat of it is a repeat, whatever it says.
 // A data file is read for this once, for what its key names never changes.
 func (p *partition) erased(e entry) (erased bool, err error) {
-	c := p.look.catalog()
-	if e.ordinal >= watermarkOf(c) {
-		return false, nil
+	if t := p.state.Tail.Anchor; t == nil || e.ordinal > t.Ordinal {
+		return false, nil // what is not anchored is not compacted
 	}
 	err = p.shared.insist(p.put, p.line, archive.SegmentPrefix(p.line), func(ctx context.Context, _ string) (err error) {
-		erased, err = p.erasedInFile(ctx, e)
+		if now := p.shared.Now(); now.Sub(p.lookedAt) >= lookEvery {
+			if err := p.look.look(ctx); err != nil {
+				return err
+			}
+			p.lookedAt = now
+		}
+		if e.ordinal < watermarkOf(p.look.catalog()) {
+			erased, err = p.erasedInFile(ctx, e)
+		}
 		return err
 	})
 	return erased, err
 }
+
+// How often the catalog is looked at, at most, because a record says something else
+// than the row that it seems to repeat.
+const lookEvery = 10 * time.Second
 
 func (p *partition) erasedInFile(ctx context.Context, e entry) (bool, error) {
 	if c := p.look.catalog(); p.data.version == nil || p.data.version.Version < c.Version {
@@ -643,7 +668,7 @@ func (p *partition) erasedInFile(ctx context.Context, e entry) (bool, error) {
 	f, err := p.data.file(ctx, e.tenant, e.seq)
 	if errors.Is(err, archive.ErrNotFound) {
 		_, fault := p.data.renew(ctx)
-		return false, cmp.Or(fault, err)
+		return false, cmp.Or(fault, p.shared.stillNamed(ctx, p.line, p.data.version, err))
 	}
 	if err != nil || f == nil {
 		return f == nil && p.data.cut(e.tenant, e.seq), err
@@ -661,14 +686,16 @@ func (p *partition) erasedInFile(ctx context.Context, e entry) (bool, error) {
 				continue
 			}
 			if coord, ok := row.Coordinates(); ok {
-				p.window.learn(coord, erasedContent, row.Seq.N)
+				p.window.learn(coord, erasedContent, false, row.Seq.N)
 			}
 			gone = gone || row.Seq.N == e.seq
 		}
 		return nil
 	})
-	if err == nil {
-		p.asked[f.Key] = true
+	if errors.Is(err, archive.ErrNotFound) {
+		_, fault := p.data.renew(ctx)
+		return false, cmp.Or(fault, p.shared.stillNamed(ctx, p.line, p.data.version, err))
 	}
+	p.asked[f.Key] = err == nil
 	return gone, err
 }

@@ -1,7 +1,7 @@
 // Package pipeline is the engine of ingest: Kafka partitions become committed
 // segments.
 //
-//	fetch ─ decode ─ dedupe ─ stamp ─ encode ─ create-only PUT ─ offset commit
+//	fetch ─ decode ─ scrub ─ dedupe ─ stamp ─ encode ─ create-only PUT ─ offset commit
 //
 // One goroutine owns each assigned partition; the only order is offset order.
 // At most one PUT of a partition is in flight, and while it is, the next batch
@@ -38,6 +38,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/redact"
 )
 
 // ErrWentBack: ingest has ended because the bucket does not hold what Kafka knows
@@ -79,6 +80,9 @@ type Settings struct {
 	// RetainPrompts names the tenants whose prompt text is kept; "*" is all.
 	RetainPrompts []string
 	PromptPaths   []string // default [audit.DefaultPromptPaths]
+	// Scrub takes content out of records before anything of them is stored, hashed
+	// or compared; nil takes nothing. What goes to DLQTopic is not scrubbed.
+	Scrub *redact.Policy
 	// ShutdownTimeout bounds a clean stop: what is not durable by then is left
 	// to the next owner. Default 20 s.
 	ShutdownTimeout time.Duration
@@ -220,6 +224,9 @@ func (s *Settings) decoder(topic string) *audit.Decoder {
 	return d
 }
 
+// reader returns what makes rows of the records of a topic.
+func (s *Settings) reader(topic string) *reader { return &reader{s.decoder(topic), s.Scrub} }
+
 // writer says what makes the segments of this run.
 func (s *Settings) writer() archive.Writer {
 	shape, err := json.Marshal(struct {
@@ -230,12 +237,12 @@ func (s *Settings) writer() archive.Writer {
 		Policy        string
 		KeyedTopics   []string `json:",omitempty"`
 		ControlKeys   []string `json:",omitempty"`
-	}{s.ControlTopic, s.KeyIsTenant, s.RetainPrompts, s.PromptPaths, audit.PolicyNone, s.KeyedTopics, s.AnchorKeys.Control})
+	}{s.ControlTopic, s.KeyIsTenant, s.RetainPrompts, s.PromptPaths, s.Scrub.ID(), s.KeyedTopics, s.AnchorKeys.Control})
 	if err != nil {
 		panic(err) // strings and booleans always marshal
 	}
 	sum := sha256.Sum256(shape)
-	return archive.Writer{Version: s.Version, Policy: audit.PolicyNone, Settings: hex.EncodeToString(sum[:])}
+	return archive.Writer{Version: s.Version, Policy: s.Scrub.ID(), Settings: hex.EncodeToString(sum[:])}
 }
 
 // An Ingest is one ingest process.

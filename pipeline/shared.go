@@ -101,7 +101,8 @@ func (sh *shared) take(st *archive.State, w *window, o *archive.SegmentObject) {
 	for i := range o.Rows {
 		r := &o.Rows[i].Record
 		if coord, ok := r.Coordinates(); ok {
-			e := entry{seq: r.Seq.N, ordinal: o.Ordinal, tenant: tenants.name(r.TenantID.S), content: r.ContentHash()}
+			e := entry{seq: r.Seq.N, ordinal: o.Ordinal, tenant: tenants.name(r.TenantID.S)}
+			e.content, e.foreign = sh.contentOf(r)
 			w.add(coord, e, sh.windowLimit())
 		}
 	}
@@ -192,9 +193,12 @@ func (sh *shared) rejected(l archive.Line, it *item, tenant string) {
 	if sh.dlq == nil || it.record == nil {
 		return
 	}
-	headers := make([]kgo.RecordHeader, 0, len(it.record.Headers)+5)
+	headers := make([]kgo.RecordHeader, 0, len(it.record.Headers)+6)
 	for _, h := range it.record.Headers {
 		headers = append(headers, kgo.RecordHeader{Key: strings.Clone(h.Key), Value: bytes.Clone(h.Value)})
+	}
+	if sh.Scrub != nil {
+		headers = append(headers, kgo.RecordHeader{Key: "ledgerlake-unscrubbed", Value: []byte(sh.Scrub.ID())})
 	}
 	// Copies, for what waits must not hold the fetch that brought it.
 	sh.dlq(&kgo.Record{

@@ -20,6 +20,7 @@ type entry struct {
 	ordinal int64             // of the segment that held the row when it was stamped; -1 where only a data file is known to
 	tenant  string            // whose log it is in
 	content audit.Fingerprint // the zero one where it is not known, as after a restart
+	foreign bool              // content is of a row that another policy scrubbed: see contentOf
 }
 
 // erasedContent stands for that of a row that was erased, in part or whole, or cut:
@@ -53,9 +54,9 @@ func (w *window) add(coord audit.Fingerprint, e entry, limit int) {
 }
 
 // learn notes the content of the row of a seq that was read back.
-func (w *window) learn(coord, content audit.Fingerprint, seq int64) {
+func (w *window) learn(coord, content audit.Fingerprint, foreign bool, seq int64) {
 	if e, ok := w.entries[coord]; ok && e.seq == seq {
-		e.content = content
+		e.content, e.foreign = content, foreign
 		w.entries[coord] = e
 	}
 }

@@ -49,12 +49,12 @@ func TestWindowShrinks(t *testing.T) {
 func TestWindowLearnsTheRightRow(t *testing.T) {
 	w := newWindow()
 	w.add(coordinate(1), entry{seq: 7}, 10)
-	w.learn(coordinate(1), audit.Fingerprint{9}, 8)
-	w.learn(coordinate(2), audit.Fingerprint{9}, 7)
+	w.learn(coordinate(1), audit.Fingerprint{9}, false, 8)
+	w.learn(coordinate(2), audit.Fingerprint{9}, false, 7)
 	if e, _ := w.lookup(coordinate(1)); e.content != (audit.Fingerprint{}) || len(w.entries) != 1 {
 		t.Errorf("learned content %x of another row", e.content)
 	}
-	w.learn(coordinate(1), audit.Fingerprint{9}, 7)
+	w.learn(coordinate(1), audit.Fingerprint{9}, false, 7)
 	if e, _ := w.lookup(coordinate(1)); e.content != (audit.Fingerprint{9}) {
 		t.Error("did not learn")
 	}
