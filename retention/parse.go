@@ -37,8 +37,8 @@ type Policies struct {
 // tenant cannot be known, is a tenant like others.
 func Parse(text []byte) (*Policies, error) {
 	out := &Policies{tenants: map[string]Policy{}}
-	top, some, err := strictyaml.Document(text)
-	if err != nil || !some {
+	top, any, err := strictyaml.Document(text)
+	if err != nil || !any {
 		return out, err
 	}
 	sections, err := members(top, "default", "tenants")
@@ -97,20 +97,19 @@ func (p *Policies) Notes() (out []string) {
 }
 
 func (p *Policies) readTenants(s strictyaml.Node) error {
-	entries, err := members(s)
+	entries, err := s.Members()
 	if err != nil {
 		return err
 	}
-	for _, tenant := range slices.Sorted(maps.Keys(entries)) {
-		n := entries[tenant]
-		if err := audit.ValidTenant(tenant); err != nil && !audit.IsReservedTenant(tenant) {
-			return n.Fault("%v", err)
+	for _, e := range entries {
+		if err := audit.ValidTenant(e.Name); err != nil && !audit.IsReservedTenant(e.Name) {
+			return e.Value.Fault("%v", err)
 		}
 		base := p.fallback
-		if tenant == audit.TenantPartition {
+		if e.Name == audit.TenantPartition {
 			base = Policy{}
 		}
-		if p.tenants[tenant], err = policy(n, base); err != nil {
+		if p.tenants[e.Name], err = policy(e.Value, base); err != nil {
 			return err
 		}
 	}
@@ -125,7 +124,7 @@ func policy(n strictyaml.Node, p Policy) (Policy, error) {
 	}
 	for _, m := range []struct {
 		name string
-		read func(strictyaml.Node) error
+		read func(n strictyaml.Node) error
 	}{
 		{"rows", p.Rows.read},
 		{"payload", p.Payload.read},
@@ -144,13 +143,22 @@ func policy(n strictyaml.Node, p Policy) (Policy, error) {
 		}
 	}
 	if member, err := p.check(); err != nil {
-		v, ok := got[member]
-		if !ok {
-			v = strictyaml.Node{Node: n.Node, Path: n.Path + "." + member}
+		at, here := got[member]
+		if !here {
+			at = strictyaml.Node{Node: n.Node, Path: n.Path + "." + member}
 		}
-		return p, v.Fault("%v", err)
+		return p, at.Fault("%v", err)
 	}
 	return p, nil
+}
+
+func members(n strictyaml.Node, known ...string) (map[string]strictyaml.Node, error) {
+	list, err := n.Members(known...)
+	out := map[string]strictyaml.Node{}
+	for _, m := range list {
+		out[m.Name] = m.Value
+	}
+	return out, err
 }
 
 func (p *Period) read(n strictyaml.Node) error {
@@ -165,7 +173,7 @@ func (p *Period) read(n strictyaml.Node) error {
 }
 
 // choice reads one of two words.
-func choice(no, yes string, to *bool) func(strictyaml.Node) error {
+func choice(no, yes string, to *bool) func(n strictyaml.Node) error {
 	return func(n strictyaml.Node) error {
 		want := no + " or " + yes
 		text, err := n.Text(want)
@@ -184,7 +192,7 @@ func choice(no, yes string, to *bool) func(strictyaml.Node) error {
 func (p *Policy) readProfiles(n strictyaml.Node) error {
 	list := []strictyaml.Node{n}
 	if n.IsList() {
-		list, _ = n.List("profiles")
+		list, _ = n.List(wantProfile)
 	}
 	p.Profiles = nil
 	for _, one := range list {
@@ -207,13 +215,3 @@ func (p *Policy) readProfiles(n strictyaml.Node) error {
 }
 
 const wantProfile = "none, one of " + string(EUAIAct+", "+PCI+", "+HIPAA+", "+SEC17a4) + ", or a list of different ones"
-
-// members returns those of a mapping by name.
-func members(n strictyaml.Node, known ...string) (map[string]strictyaml.Node, error) {
-	list, err := n.Members(known...)
-	out := map[string]strictyaml.Node{}
-	for _, m := range list {
-		out[m.Name] = m.Value
-	}
-	return out, err
-}
