@@ -27,6 +27,22 @@ func itStore(t *testing.T) *Bucket {
 	if raw == "" {
 		t.Fatal("LEDGERLAKE_IT_S3 is not set: want the URL of a bucket to test on")
 	}
+	return itOpen(t, raw)
+}
+
+// eachStore runs a test on that bucket and on each of LEDGERLAKE_IT_S3_MORE.
+func eachStore(t *testing.T, check func(t *testing.T, raw string)) {
+	for _, raw := range strings.Fields(os.Getenv("LEDGERLAKE_IT_S3") + " " + os.Getenv("LEDGERLAKE_IT_S3_MORE")) {
+		u, err := ParseURL(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(u.Bucket, func(t *testing.T) { check(t, raw) })
+	}
+}
+
+func itOpen(t *testing.T, raw string) *Bucket {
+	t.Helper()
 	u, err := ParseURL(raw)
 	if err != nil {
 		t.Fatal(err)
@@ -45,9 +61,11 @@ func TestRealStoreIsABucket(t *testing.T) {
 
 // It is one with versions and without, as far as the bucket has them.
 func TestRealStoreIsAStore(t *testing.T) {
-	archivetest.RunStore(t, func(t *testing.T) *archivetest.Yard {
-		b := itStore(t)
-		return itYard(t, b, itVersioning(t, b))
+	eachStore(t, func(t *testing.T, raw string) {
+		archivetest.RunStore(t, func(t *testing.T) *archivetest.Yard {
+			b := itOpen(t, raw)
+			return itYard(t, b, itVersioning(t, b))
+		})
 	})
 }
 
@@ -115,8 +133,10 @@ func TestRealStorePassesTheDoctor(t *testing.T) {
 }
 
 // It passes the doctor of compact as well, which leaves nothing either.
-func TestRealStorePassesTheDoctorOfCompact(t *testing.T) {
-	b := itStore(t)
+func TestRealStorePassesTheDoctorOfCompact(t *testing.T) { eachStore(t, passesTheDoctorOfCompact) }
+
+func passesTheDoctorOfCompact(t *testing.T, raw string) {
+	b := itOpen(t, raw)
 	if _, err := b.Create(t.Context(), archive.RootKey, []byte(root)); err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +157,10 @@ func TestRealStorePassesTheDoctorOfCompact(t *testing.T) {
 
 // In a bucket with Object Lock an anchor stays, a data file goes, and what keeps
 // the anchor is told apart from what is forbidden.
-func TestRealStoreKeepsWhatIsLocked(t *testing.T) {
-	b := itStore(t)
+func TestRealStoreKeepsWhatIsLocked(t *testing.T) { eachStore(t, keepsWhatIsLocked) }
+
+func keepsWhatIsLocked(t *testing.T, raw string) {
+	b := itOpen(t, raw)
 	out, err := b.client.GetObjectLockConfiguration(t.Context(), &s3.GetObjectLockConfigurationInput{Bucket: &b.url.Bucket})
 	if err != nil || out.ObjectLockConfiguration.ObjectLockEnabled != types.ObjectLockEnabledEnabled {
 		t.Skip("the bucket has no Object Lock")

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
 // The keys of every S3 server here, and the region that it plays.
@@ -84,6 +85,24 @@ func (s *S3) Dir(bucket string) string { return filepath.Join(s.dir, "data", buc
 // MakeBucket creates a bucket on the S3 server at endpoint.
 func MakeBucket(ctx context.Context, endpoint, bucket string) error {
 	_, err := S3Client(endpoint).CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket})
+	return err
+}
+
+// MakeLockBucket creates a bucket with Object Lock, which keeps versions.
+func MakeLockBucket(ctx context.Context, endpoint, bucket string) error {
+	_, err := S3Client(endpoint).CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket, ObjectLockEnabledForBucket: aws.Bool(true)})
+	return err
+}
+
+// SetVersioning has a bucket keep versions, or suspends that.
+func SetVersioning(ctx context.Context, endpoint, bucket string, on bool) error {
+	status := types.BucketVersioningStatusSuspended
+	if on {
+		status = types.BucketVersioningStatusEnabled
+	}
+	_, err := S3Client(endpoint).PutBucketVersioning(ctx, &s3.PutBucketVersioningInput{
+		Bucket: &bucket, VersioningConfiguration: &types.VersioningConfiguration{Status: status},
+	})
 	return err
 }
 
