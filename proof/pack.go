@@ -73,6 +73,7 @@ type Pack struct {
 	Tenant    string
 	Rows      int64
 	Ranges    int64
+	Gated     int64 // of Rows: those of which an erasure was ordered, and is not carried out
 
 	files map[string][]byte
 	by    map[string]bool // vkeys that signed
@@ -254,13 +255,26 @@ func (k *packer) findIn(ctx context.Context, o *piece, tenant string, rows []cha
 	if err := o.open(ctx, k.p.src); err != nil {
 		return nil, err
 	}
+	var gateErr error
 	_, err := o.row(func(r *chain.Row) bool {
-		if r.TenantID.S == tenant && k.wants(r) {
-			rows = append(rows, *r)
+		if r.TenantID.S != tenant || !k.wants(r) {
+			return false
 		}
+		row := *r
+		var ids []string
+		if ids, gateErr = k.p.gate(ctx, &row); gateErr != nil || !k.wants(&row) {
+			return gateErr != nil
+		}
+		if len(ids) > 0 {
+			k.pack.Gated++
+		}
+		rows = append(rows, row)
 		return len(rows) > MaxPackRows
 	})
 	o.tail, o.file = nil, nil
+	if gateErr != nil {
+		return nil, gateErr
+	}
 	if err == nil && len(rows) > MaxPackRows {
 		err = fmt.Errorf("there are more than %d such rows: ask for a shorter time", MaxPackRows)
 	}

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/control"
 )
 
 // The errors of those who look for something in an archive.
@@ -88,6 +90,8 @@ type Prover struct {
 
 	certified []foundKeyNote         // nil: not read yet
 	known     map[string]*provenLine // by the folder of their anchors
+	governs   *control.Governance    // nil: not read yet
+	hasher    *chain.Hasher
 }
 
 // ProveOptions say how a Prover works.
@@ -103,13 +107,17 @@ type ProveOptions struct {
 	Newest bool
 	// Tiles is a folder of tiles of the log; "" where there is none.
 	Tiles *Tiles
+	// ControlTopic is the topic of which the rows order erasures; "" is
+	// [audit.ControlTopic]. What they are to take from a row is not shown, whether
+	// or not it is gone already.
+	ControlTopic string
 	// Progress hears what is being looked at in a search, now and then.
 	Progress func(text string)
 }
 
 // NewProver opens an archive. The error is [ErrNoArchive], or one of the store.
 func NewProver(ctx context.Context, src archive.Source, o ProveOptions) (*Prover, error) {
-	p := &Prover{src: &meter{Source: src}, o: o, keys: &sign.Ring{}, known: map[string]*provenLine{}}
+	p := &Prover{src: &meter{Source: src}, o: o, keys: &sign.Ring{}, known: map[string]*provenLine{}, hasher: chain.NewHasher(nil)}
 	if o.Keys != nil {
 		p.keys = o.Keys.Clone()
 	}
@@ -123,6 +131,7 @@ func NewProver(ctx context.Context, src archive.Source, o ProveOptions) (*Prover
 	if p.root, err = readRoot(body); err != nil {
 		return nil, tampered("%s: %v", archive.RootKey, err)
 	}
+	p.root.SHA256 = sha256.Sum256(body)
 	return p, nil
 }
 
@@ -140,9 +149,10 @@ func (p *Prover) progress(format string, a ...any) {
 
 // A Found is a row that was found, and the proof that it is in the log's tree.
 type Found struct {
-	Log  chain.Log
-	Row  chain.Row
-	Tree TreeProof
+	Log   chain.Log
+	Row   chain.Row // without what Gated take
+	Tree  TreeProof
+	Gated []string // ids of redactions that are not carried out, and take something from the row
 }
 
 // A TreeProof says that one row stands in a log's tree, and who signed that.
@@ -223,7 +233,11 @@ func (l *provenLine) prove(ctx context.Context, at *located) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Found{Log: g.name, Row: at.row, Tree: TreeProof{Scheme: h.Scheme, Size: h.Size, Root: h.Root, Path: path, Signed: *signed}}, nil
+	gated, err := l.p.gate(ctx, &at.row)
+	if err != nil {
+		return nil, err
+	}
+	return &Found{Log: g.name, Row: at.row, Gated: gated, Tree: TreeProof{Scheme: h.Scheme, Size: h.Size, Root: h.Root, Path: path, Signed: *signed}}, nil
 }
 
 // retry asks once more where an object ended early: it may just be written.

@@ -29,20 +29,6 @@ func (c *compaction) watermark() int64 {
 	return c.Watermark
 }
 
-// waiting returns how many erasures of a tenant were ordered in the line and are
-// not carried out: what they name is still there, and is not to be shown.
-func (c *compaction) waiting(tenant string) (n int64) {
-	if c.Catalog == nil {
-		return 0
-	}
-	for _, r := range c.Redactions {
-		if r.Tenant == tenant && r.State == archive.RedactionGated {
-			n++
-		}
-	}
-	return n
-}
-
 // begin returns the seq that a tenant's log begins with, behind what was cut.
 func (c *compaction) begin(tenant string) (seq int64) {
 	if c.Catalog == nil {
@@ -217,22 +203,4 @@ func (g *provenLog) metadataOf(ctx context.Context, s *piece) (*archive.DataFile
 		return nil, tampered("%s is of another log", s.key)
 	}
 	return f, nil
-}
-
-// Waiting returns how many erasures of a tenant were ordered, in the partitions
-// that w names, and are not carried out yet: rows that they name are still
-// there, and are not to be shown.
-func (p *Prover) Waiting(ctx context.Context, w Want) (n int64, err error) {
-	lines, err := p.lines(ctx, w)
-	if err != nil {
-		return 0, err
-	}
-	for _, l := range lines {
-		c, err := l.compacted(ctx)
-		if err != nil {
-			return 0, err
-		}
-		n += c.waiting(w.Tenant)
-	}
-	return n, nil
 }

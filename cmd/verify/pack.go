@@ -38,7 +38,7 @@ Flags:
         A public key that anchors are signed by, or a file with one on each line. May be given more than once.
   --with-anchor
         Put whole anchors into the pack, which name the other tenants of the partition.
-
+` + controlTopicHelp + `
 `
 
 func pack(ctx context.Context, c call) (int, error) {
@@ -79,9 +79,6 @@ func pack(ctx context.Context, c call) (int, error) {
 	if err != nil {
 		return outcome(c, err)
 	}
-	if err := warnOfErasures(ctx, c, p, proof.Want{Tenant: made.Tenant, Topic: w.Topic, Partition: w.Partition}); err != nil {
-		return outcome(c, err)
-	}
 	body, err := made.Zip()
 	if err != nil {
 		return exitCannotRun, err
@@ -92,6 +89,11 @@ func pack(ctx context.Context, c call) (int, error) {
 	}
 	if err := writeOut(c, s.out, body); err != nil {
 		return exitCannotRun, err
+	}
+	if made.Gated > 0 {
+		if _, err := fmt.Fprintf(c.stderr, "%s: %s shown without what is to be erased from them: redactions were ordered and are not carried out yet\n", program, proof.Count(made.Gated, "row")); err != nil {
+			return exitCannotRun, err
+		}
 	}
 	_, err = fmt.Fprintf(c.stderr, "%s in %s; %s; %s\n", proof.Count(made.Rows, "row"), proof.Count(made.Ranges, "range"), whose, cost(p))
 	return code, err

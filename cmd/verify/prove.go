@@ -58,7 +58,12 @@ const proverHelp = `  --key VKEY|FILE
   --with-anchor
         Put the whole anchor into the proof, which names the other tenants of its partition. Without it that is done
         only where it must be, or names no other.
+` + controlTopicHelp + `
+`
 
+const controlTopicHelp = `  --control-topic NAME
+        The topic whose rows order erasures (default ledgerlake.control). What an order is to take from a row is not shown, also
+        while it is not carried out.
 `
 
 // A seeker has the flags of commands that look for rows.
@@ -69,6 +74,7 @@ type seeker struct {
 	newest     bool
 	withAnchor bool
 	tiles      string
+	control    string
 	json       bool
 	out        string
 	withhold   string
@@ -88,6 +94,7 @@ func newSeeker(name string) *seeker {
 	})
 	s.Func("key", "", func(v string) error { return addKey(&s.keys, v) })
 	s.BoolVar(&s.withAnchor, "with-anchor", false, "")
+	s.StringVar(&s.control, "control-topic", "", "")
 	s.StringVar(&s.tiles, "tiles", "", "")
 	return s
 }
@@ -179,7 +186,7 @@ func (s *seeker) prover(ctx context.Context, target string, c call) (p *proof.Pr
 	if err := s.load(c.environ); err != nil {
 		return nil, nil, err
 	}
-	o := proof.ProveOptions{Keys: &s.keys, WithAnchor: s.withAnchor, Newest: s.newest, Progress: nowAndThen(c.stderr)}
+	o := proof.ProveOptions{Keys: &s.keys, WithAnchor: s.withAnchor, Newest: s.newest, ControlTopic: s.control, Progress: nowAndThen(c.stderr)}
 	if s.tiles != "" {
 		if o.Tiles, err = proof.OpenTiles(tileFolder(s.tiles)); err != nil {
 			return nil, nil, err
@@ -269,8 +276,8 @@ func prove(ctx context.Context, c call) (int, error) {
 	if err != nil {
 		return exitCannotRun, err
 	}
-	if err := warnOfErasures(ctx, c, p, proof.Want{Tenant: b.Log.Tenant, TopicID: b.Log.TopicID, Partition: &b.Log.Partition}); err != nil {
-		return outcome(c, err)
+	if err := tellGated(c, found); err != nil {
+		return exitCannotRun, err
 	}
 	if err := writeOut(c, s.out, text); err != nil {
 		return exitCannotRun, err
@@ -293,12 +300,13 @@ func standing(r *proof.Checked, noKey bool) (code int, whose string, err error) 
 	return 0, "signed by a key that was given, or introduced", nil
 }
 
-// warnOfErasures tells who is about to show rows that some were to be erased.
-func warnOfErasures(ctx context.Context, c call, p *proof.Prover, w proof.Want) error {
-	n, err := p.Waiting(ctx, w)
-	if err == nil && n > 0 {
-		_, err = fmt.Fprintf(c.stderr, "%s: CAUTION: %s of tenant %s ordered and not carried out yet. Make sure that what you show is none of it.\n", program, proof.Count(n, "erasure"), proof.Printable(w.Tenant))
+// tellGated says what is missing of a row that is shown, and why.
+func tellGated(c call, f *proof.Found) error {
+	if len(f.Gated) == 0 {
+		return nil
 	}
+	_, err := fmt.Fprintf(c.stderr, "%s: seq %d is shown without what is to be erased from it: redaction %s was ordered and is not carried out yet\n",
+		program, f.Row.Seq.N, strings.Join(f.Gated, ", "))
 	return err
 }
 

@@ -56,11 +56,15 @@ func row(ctx context.Context, c call) (int, error) {
 		return exitCannotRun, err
 	}
 	r := b.Check(proof.CheckOptions{Keys: &s.keys, LogKeys: logKeys})
+	if err := tellGated(c, found); err != nil {
+		return exitCannotRun, err
+	}
 	if s.json {
 		return r.Exit, writeJSON(c.stdout, struct {
 			Row   *proof.BundleRow `json:"row"`
 			Check *proof.Checked   `json:"check"`
-		}{&b.Row, r})
+			Gated []string         `json:"gated,omitempty"`
+		}{&b.Row, r, found.Gated})
 	}
 	if err := writeChecked(c.stdout, r, b); err != nil {
 		return exitCannotRun, err

@@ -135,11 +135,11 @@ var Rooms = []Room{
 		Folder: "compaction", Never: talking,
 		Imports:     []string{"audit", "chain", "redact", "parquet", "archive", "control", "retention"},
 		Drivers:     slices.Concat(kafka, []string{ulid, sync, note}),
-		TestImports: []string{"proof", "proof/prooftest", "archive/archivetest"},
+		TestImports: []string{"proof", "proof/prooftest", "archive/archivetest", "internal/scan"},
 	},
 	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
-		Imports: []string{"archive", "chain", "s3sink", "pipeline"}, // whose settings it fills
+		Imports: []string{"archive", "chain", "redact", "s3sink", "pipeline"}, // whose settings it fills
 		Drivers: []string{"github.com/knadh/koanf", pflag, "go.yaml.in/yaml/v3"},
 	},
 	{
