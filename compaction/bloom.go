@@ -46,7 +46,7 @@ func (f *filters) mayHave(column, value string) bool {
 func (f *filters) mayMean(t *control.Target) bool {
 	switch {
 	case t.Record != nil: // producers may write letters in either case; the column has upper ones
-		return f.mayHave("record_id", upper(*t.Record)) || f.mayHave("record_id", *t.Record)
+		return f.mayHave("record_id", strings.ToUpper(*t.Record)) || f.mayHave("record_id", *t.Record)
 	case t.Turn != nil:
 		return f.mayHave("turn_id", *t.Turn) && (t.Session == nil || f.mayHave("session_id", *t.Session))
 	case t.Session != nil:

@@ -50,16 +50,9 @@ func (d *Duty) reaches(l archive.Line) bool {
 	return o == nil || o.Target.Log == nil || *o.Target.Log == l
 }
 
-// takes returns what the order takes from a row, and false where that is
-// nothing.
-func (d *Duty) takes(row *chain.Row) (chain.Sentinel, bool) {
-	if d.Closing && row.Kind.S == audit.KindRedaction && row.TenantID.S == d.Row.Tenant && strings.EqualFold(row.RecordID.S, d.Row.ID) {
-		return chain.Sentinel{ID: d.Row.ID, Slots: chain.SlotSetOf(audit.SlotContext)}, true
-	}
-	if !d.Due || d.Row.Redaction == nil || !d.Row.Reaches(row) {
-		return chain.Sentinel{}, false
-	}
-	return d.Row.Redaction.Sentinel(d.Row.ID), true
+// isOwn reports whether a row is the order's own.
+func (d *Duty) isOwn(row *chain.Row) bool {
+	return row.Kind.S == audit.KindRedaction && row.TenantID.S == d.Row.Tenant && strings.EqualFold(row.RecordID.S, d.Row.ID)
 }
 
 // holds returns the holds of a tenant.

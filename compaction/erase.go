@@ -1,9 +1,9 @@
 package compaction
 
 import (
+	"errors"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
@@ -97,9 +97,13 @@ func (e *entry) receipted() {
 // A tenant is what governs the rows of one log of the line.
 type tenant struct {
 	entries []*entry
-	index   *orderIndex
+	index   control.Index // of orders that are due
+	of      map[*control.Row]*entry
+	closing []*entry // whose own rows are to be erased as well
+	users   bool     // an order or a hold is about a user
 	holds   []*control.Hold
 	hit     []*entry // by which the row at hand was erased
+	reach   []*control.Row
 }
 
 func (es *entries) byTenant(d *Duties) {
@@ -109,18 +113,60 @@ func (es *entries) byTenant(d *Duties) {
 		}
 		t := es.tenants[e.Tenant]
 		if t == nil {
-			t = &tenant{holds: d.holds(e.Tenant)}
+			t = newTenant(d.holds(e.Tenant))
 			es.tenants[e.Tenant] = t
 		}
-		t.entries = append(t.entries, e)
+		t.add(e)
 	}
-	for _, t := range es.tenants {
-		t.index = newOrderIndex(t.entries)
+}
+
+func newTenant(holds []*control.Hold) *tenant {
+	users := slices.ContainsFunc(holds, func(h *control.Hold) bool { return h.Scope.User != nil })
+	return &tenant{of: map[*control.Row]*entry{}, holds: holds, users: users}
+}
+
+func (t *tenant) add(e *entry) {
+	t.entries = append(t.entries, e)
+	row := e.duty.Row
+	if e.duty.Closing {
+		t.closing = append(t.closing, e)
+	}
+	if e.duty.Due && row.Redaction != nil {
+		t.of[row] = e
+		t.index.Add(row)
+		t.users = t.users || row.Redaction.Target.User != nil
 	}
 }
 
 // tenant returns what governs the rows of a tenant; nil where nothing does.
 func (p *pass) tenant(name string) *tenant { return p.entries.tenants[name] }
+
+// A takes is what one order takes from a row.
+type takes struct {
+	*entry
+	chain.Sentinel
+}
+
+// takes returns what orders take from a row. What a hold keeps is noted.
+func (t *tenant) takes(row *chain.Row) (all []takes) {
+	t.reach = t.index.Reaching(t.reach[:0], row)
+	for _, r := range t.reach {
+		e := t.of[r]
+		all = append(all, takes{e, r.Redaction.Sentinel(r.ID)})
+	}
+	for _, e := range t.closing {
+		if e.duty.isOwn(row) {
+			all = append(all, takes{e, chain.Sentinel{ID: e.ID, Slots: chain.SlotSetOf(audit.SlotContext)}})
+		}
+	}
+	if len(all) > 0 && held(t.holds, row) {
+		for _, e := range all {
+			e.held = true
+		}
+		return nil
+	}
+	return all
+}
 
 // erase takes from a row what orders take, and reports whether it changed. A row
 // that was erased before is one that the order's receipt has to name all the same.
@@ -129,50 +175,34 @@ func (t *tenant) erase(hashers *chain.Hashers, c *checker, row *chain.Row) (chan
 		return false, nil
 	}
 	t.hit = t.hit[:0]
-	seq := row.Seq.N
-	for _, e := range t.index.candidates(row) {
-		s, ok := e.duty.takes(row)
-		if !ok {
-			continue
-		}
-		if held(t.holds, row) {
-			e.held = true
-			continue
-		}
-		t.hit = append(t.hit, e)
+	for _, e := range t.takes(row) {
 		hasher, err := hashers.For(c.state.scheme, c.log)
-		if err != nil {
-			hasher, err = hashers.For(chain.SchemeV1, chain.Log{}) // residuals need no key
+		if errors.Is(err, chain.ErrNoKey) {
+			hasher, err = hashers.For(chain.SchemeV1, chain.Log{}) // what is left needs no key
 		}
 		if err != nil {
 			return false, err
 		}
-		did, err := redact.Erase(hasher, row, s)
+		did, err := redact.Erase(hasher, row, e.Sentinel)
 		if err != nil {
 			return false, err
 		}
 		changed = changed || did
-		e.name(seq)
+		t.hit = append(t.hit, e.entry)
+		e.name(row.Seq.N)
 	}
 	return changed, nil
 }
 
 // would is erase of a row of which only the columns were read that say whether it
 // is meant and what went before. It reports whether something would go.
-func (t *tenant) would(row *chain.Row) (takes bool) {
+func (t *tenant) would(row *chain.Row) (some bool) {
 	before, err := chain.ParseSentinel(row.Redaction.S)
-	for _, e := range t.index.candidates(row) {
-		s, ok := e.duty.takes(row)
-		switch {
-		case !ok:
-		case held(t.holds, row):
-			e.held = true
-		default:
-			e.name(row.Seq.N)
-			takes = takes || row.RowSalt.Valid || err != nil || before.Union(s) != before
-		}
+	for _, e := range t.takes(row) {
+		e.name(row.Seq.N)
+		some = some || row.RowSalt.Valid || err != nil || before.Union(e.Sentinel) != before
 	}
-	return takes
+	return some
 }
 
 // lookColumns are what would reads; of users the bytes of rejected rows as well.
@@ -180,8 +210,7 @@ func (t *tenant) lookColumns() []string {
 	columns := slices.Concat(audit.CoordinateColumns, []string{
 		"topic", "topic_id", "partition", "seq", "kafka_offset", "kafka_timestamp", "archived_at", "created_at", "user_id", "row_salt", "redaction",
 	})
-	users := slices.ContainsFunc(t.holds, func(h *control.Hold) bool { return h.Scope.User != nil })
-	if users || len(t.index.users) > 0 {
+	if t.users {
 		columns = append(columns, "raw", "context")
 	}
 	return columns
@@ -204,66 +233,6 @@ func (t *tenant) source(key string) {
 			e.sources[key] = true
 		}
 	}
-}
-
-// An orderIndex finds the orders that may mean a row, so that a row is not held
-// against all of them.
-type orderIndex struct {
-	records, sessions, turns, users map[string][]*entry
-	others                          []*entry
-}
-
-func upper(id string) string { return strings.ToUpper(id) }
-
-func newOrderIndex(all []*entry) *orderIndex {
-	x := &orderIndex{map[string][]*entry{}, map[string][]*entry{}, map[string][]*entry{}, map[string][]*entry{}, nil}
-	for _, e := range all {
-		var in map[string][]*entry
-		var name string
-		if o := e.duty.Row.Redaction; o != nil && !e.duty.Closing {
-			switch t := &o.Target; {
-			case t.Record != nil:
-				in, name = x.records, upper(*t.Record)
-			case t.Turn != nil:
-				in, name = x.turns, *t.Turn
-			case t.Session != nil:
-				in, name = x.sessions, *t.Session
-			case t.User != nil:
-				in, name = x.users, *t.User
-			}
-		}
-		if in == nil {
-			x.others = append(x.others, e)
-			continue
-		}
-		in[name] = append(in[name], e)
-	}
-	return x
-}
-
-// candidates returns the orders that may mean a row. A rejected row may hold any
-// user's id in its bytes.
-func (x *orderIndex) candidates(row *chain.Row) []*entry {
-	all := slices.Clone(x.others)
-	if row.RecordID.Valid && len(x.records) > 0 {
-		all = append(all, x.records[upper(row.RecordID.S)]...)
-	}
-	if row.SessionID.Valid && len(x.sessions) > 0 {
-		all = append(all, x.sessions[row.SessionID.S]...)
-	}
-	if row.TurnID.Valid && len(x.turns) > 0 {
-		all = append(all, x.turns[row.TurnID.S]...)
-	}
-	switch {
-	case len(x.users) == 0:
-	case row.Kind.S == audit.KindRejected:
-		for _, name := range slices.Sorted(maps.Keys(x.users)) {
-			all = append(all, x.users[name]...)
-		}
-	case row.UserID.Valid:
-		all = append(all, x.users[row.UserID.S]...)
-	}
-	return all
 }
 
 // marks says what the next version says of orders, given which version that is,
@@ -293,13 +262,18 @@ func (p *pass) mark(e *entry, version int64) error {
 	switch {
 	case err != nil:
 		return err
-	case e.held && e.State != archive.RedactionGated:
-		e.State, e.Since, e.changed = archive.RedactionGated, 0, true
+	case e.held && (e.State != archive.RedactionGated || !slices.Equal(e.Kept, heldText)):
+		e.State, e.Since, e.Kept, e.changed = archive.RedactionGated, 0, heldText, true
+	case e.held:
 	case late, e.State == archive.RedactionGated && e.open && whole:
-		e.State, e.Since, e.changed = archive.RedactionPurged, version, true
+		e.State, e.Since, e.Kept, e.changed = archive.RedactionPurged, version, nil, true
 	}
 	return nil
 }
+
+// heldText is what an entry says while rows that the order means are held: it
+// then waits, and looks for them again in each pass.
+var heldText = []string{"a legal hold keeps rows that it means"}
 
 // whole reports whether an order was carried out in all that was archived before
 // it was due: in data files, and in segments, none of which waits any more.
@@ -309,6 +283,9 @@ func (p *pass) whole(e *entry) (bool, error) {
 	}
 	if a := p.s.Newest; a != nil && !a.Time.Before(e.duty.DueAt) {
 		return true, nil
+	}
+	if p.s.StoreNow.Before(e.duty.DueAt) {
+		return false, nil
 	}
 	above, err := archive.ListSegments(p.ctx, p.e.Archive, p.l, p.s.anchored()+1)
 	return len(above) == 0, err

@@ -284,7 +284,7 @@ func (p *pass) heldBelow(steps []Step, size int64) (string, error) {
 	if len(holds) == 0 {
 		return "", nil
 	}
-	t := &tenant{holds: holds, index: newOrderIndex(nil)}
+	t := newTenant(holds)
 	for _, step := range steps {
 		f := p.s.file(step.Keys[0])
 		if held(holds, &chain.Row{}) {

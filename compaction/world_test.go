@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/control"
+	"github.com/ledgerlake/ledgerlake/internal/scan"
 	"github.com/ledgerlake/ledgerlake/proof"
 	"github.com/ledgerlake/ledgerlake/proof/prooftest"
 )
@@ -128,4 +131,135 @@ func (w *world) keys(prefix string) (keys []string) {
 		keys = append(keys, o.Key)
 	}
 	return keys
+}
+
+// order archives a control record of a tenant, and an anchor that covers it.
+func (w *world) order(tenant, kind, id string, members map[string]any) {
+	w.control.Segment(func(b *prooftest.Batch) { b.Order(tenant, kind, id, members) })
+	w.control.Anchor()
+	w.land()
+	w.later(time.Minute)
+}
+
+// duties returns what governs a line now, all of it due at once.
+func (w *world) duties(l archive.Line) *Duties {
+	w.t.Helper()
+	g, err := control.Read(context.Background(), w.store, control.ReadOptions{Root: w.settings.Root, Keys: w.settings.Keys})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	d := &Duties{Cuts: map[string]*control.Row{}}
+	for _, name := range g.Tenants() {
+		if err := g.Fault(name); err != nil {
+			w.t.Fatal(err)
+		}
+		t := g.Tenant(name)
+		d.Holds = append(d.Holds, t.Holds()...)
+		if cut := t.LastCut(l); cut != nil && cut.Anchored {
+			d.Cuts[name] = cut
+		}
+		for o := range t.Orders() {
+			if !o.Anchored || o.Cancelled {
+				continue
+			}
+			duty := Duty{Row: o.Row, Due: o.Redaction != nil, DueAt: time.UnixMicro(o.ArchivedAt).UTC()}
+			for _, n := range t.Named(l, 0, 1<<62) {
+				if n.Anchored && n.Order == o.ID {
+					duty.Receipts = append(duty.Receipts, [2]int64{n.First, n.Last})
+				}
+			}
+			for _, r := range o.Rounds {
+				duty.Receipted = duty.Receipted || r.Anchored
+			}
+			d.Orders = append(d.Orders, duty)
+		}
+	}
+	slices.SortFunc(d.Orders, func(a, b Duty) int { return int(a.Row.Seq - b.Row.Seq) })
+	return d
+}
+
+// govern makes passes of both lines, as duties are, until nothing is left to do.
+func (w *world) govern(e *Engine) {
+	w.t.Helper()
+	for _, l := range []archive.Line{w.calls.Line, w.control.Line} {
+		w.passes(e, l, w.duties(l))
+	}
+}
+
+// entry returns what the newest catalog of a line says of an order.
+func (w *world) entry(l archive.Line, id string) *archive.CatalogRedaction {
+	w.t.Helper()
+	c, err := archive.NewestCatalog(context.Background(), w.store, l, nil)
+	if err != nil || c == nil {
+		w.t.Fatal(c, err)
+	}
+	for i := range c.Redactions {
+		if c.Redactions[i].ID == id {
+			return &c.Redactions[i]
+		}
+	}
+	return nil
+}
+
+// wantState requires the state of an order in both lines.
+func (w *world) wantState(id, state string) {
+	w.t.Helper()
+	for _, l := range []archive.Line{w.calls.Line, w.control.Line} {
+		if e := w.entry(l, id); e == nil || e.State != state {
+			w.t.Fatalf("%s: order %s: %+v, want %s", l.Topic, id, e, state)
+		}
+	}
+}
+
+// receipt archives the receipt of an order, as the catalogs of both lines have
+// it.
+func (w *world) receipt(tenant, order string, round int) {
+	w.t.Helper()
+	members := w.calls.Receipt(order, "*")
+	erased, deleted := []any{}, []any{}
+	for _, l := range []archive.Line{w.calls.Line, w.control.Line} {
+		e := w.entry(l, order)
+		if e == nil || e.State != archive.RedactionGone && e.State != archive.RedactionReceipted {
+			w.t.Fatalf("%s: order %s: %+v", l.Topic, order, e)
+		}
+		if len(e.Erased) > 0 {
+			erased = append(erased, map[string]any{"topic": l.Topic, "topicId": l.TopicID, "partition": l.Partition, "ranges": e.Erased})
+		}
+		for _, d := range e.Deleted {
+			deleted = append(deleted, map[string]any{"key": d.Key, "versions": append([]string{}, d.Versions...)})
+		}
+	}
+	members["erased"], members["deleted"] = erased, deleted
+	id, err := control.ReceiptID(order, round, 1)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.order(tenant, audit.KindErasureDone, id, members)
+}
+
+// wantNowhere requires that no version of any object holds a value.
+func (w *world) wantNowhere(values ...string) {
+	w.t.Helper()
+	if hits := w.find(values...); len(hits) > 0 {
+		w.t.Fatalf("still there: %v", hits)
+	}
+}
+
+// find names the versions of objects that hold one of the values.
+func (w *world) find(values ...string) (hits []string) {
+	w.t.Helper()
+	n, err := scan.NewNeedles(values)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for v, body := range w.store.Everything() {
+		found, err := n.Find(body)
+		if err != nil {
+			w.t.Fatal(v.Key, err)
+		}
+		if len(found) > 0 {
+			hits = append(hits, fmt.Sprintf("%s %s: %+v", v.Key, v.ID, found[0]))
+		}
+	}
+	return hits
 }

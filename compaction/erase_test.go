@@ -1,0 +1,98 @@
+package compaction
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/proof/prooftest"
+)
+
+const secret = "what nobody may read"
+
+// told adds a row whose content is a secret of a turn.
+func told(b *prooftest.Batch, tenant, turn string) {
+	b.Call(tenant)
+	b.Row(tenant, func(r *audit.Record) {
+		r.Kind, r.RecordID, r.CreatedAt = audit.Str(audit.KindToolCall), audit.Str("01KBCDEFGHJKMNPQRSTV999999"), r.KafkaTimestamp
+		r.TurnID, r.SeqWithinTurn, r.RedactionPolicy = audit.Str(turn), audit.I64(r.KafkaOffset.N), audit.Str(audit.PolicyNone)
+		r.UserID = audit.Str("user-of-" + turn)
+		r.Slots[audit.SlotContext] = []byte(`{"said":"` + secret + `"}`)
+	})
+	b.Call(tenant)
+}
+
+// The life of an erasure: rows in data files and in segments, in a bucket that
+// keeps versions; and late rows, which have a receipt of their own.
+func TestErasure(t *testing.T) {
+	for _, versioning := range []archive.Versioning{archive.Unversioned, archive.Versioned, archive.Suspended} {
+		w := newWorld(t)
+		w.store.SetVersioning(versioning)
+		e := New(w.settings)
+		w.calls.Segment(func(b *prooftest.Batch) { told(b, "acme", "t-1"); told(b, "globex", "t-2") })
+		w.calls.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+		w.calls.Anchor()
+		w.land()
+		w.govern(e)
+		w.calls.Segment(func(b *prooftest.Batch) { told(b, "acme", "t-1") })
+		w.calls.Anchor()
+		w.land()
+		w.later(time.Hour)
+
+		id := prooftest.OrderID(1)
+		w.order("acme", audit.KindRedaction, id, prooftest.Redaction(map[string]any{"turnId": "t-1"}, "*"))
+		w.govern(e)
+		w.wantState(id, archive.RedactionPurged)
+		w.wantExit(4)
+		w.later(2 * time.Hour)
+		w.govern(e)
+		w.wantState(id, archive.RedactionGone)
+		if hits := w.find(secret); len(hits) != 1 { // globex's
+			t.Fatal(hits)
+		}
+		w.receipt("acme", id, 0)
+		w.govern(e)
+		w.wantState(id, archive.RedactionReceipted)
+		w.wantExit(0)
+
+		late(t, w, e, id)
+		w.order("globex", audit.KindRedaction, prooftest.OrderID(2), prooftest.Redaction(map[string]any{"userId": "user-of-t-2"}, "*"))
+		w.govern(e)
+		w.later(2 * time.Hour)
+		w.govern(e)
+		w.wantNowhere(secret)
+		w.wantExit(4)
+		w.receipt("globex", prooftest.OrderID(2), 0)
+		w.govern(e)
+		w.wantExit(0)
+	}
+}
+
+// late lets a row come that was made before the order, and is archived long after
+// its receipt.
+func late(t *testing.T, w *world, e *Engine, id string) {
+	t.Helper()
+	w.calls.Segment(func(b *prooftest.Batch) {
+		b.Row("acme", func(r *audit.Record) {
+			r.Kind, r.TurnID, r.RedactionPolicy = audit.Str(audit.KindToolCall), audit.Str("t-1"), audit.Str(audit.PolicyNone)
+			r.CreatedAt = audit.I64(prooftest.Start)
+			r.Slots[audit.SlotContext] = []byte(`{"said":"` + secret + `"}`)
+		})
+	})
+	w.calls.Anchor()
+	w.land()
+	w.govern(e)
+	if got := w.entry(w.calls.Line, id); got.State != archive.RedactionPurged || len(got.Erased) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	w.later(2 * time.Hour)
+	w.govern(e)
+	if hits := w.find(secret); len(hits) != 1 {
+		t.Fatal(hits)
+	}
+	w.receipt("acme", id, 1)
+	w.govern(e)
+	w.wantState(id, archive.RedactionReceipted)
+	w.wantExit(0)
+}
