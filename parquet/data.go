@@ -19,14 +19,22 @@ type DataOptions struct {
 	// parallel, and 32 MiB.
 	GroupRows  int64
 	GroupBytes int64
+	// Target is about how long the longest object will be, in bytes: what is
+	// taken at once for one that grows beyond 32 MiB. A longer one costs a copy
+	// of itself. Zero: 128 MiB.
+	Target int64
 }
 
 // A DataWriter writes data files: large objects of the rows of one log.
 //
 //	object = "PAR1" { row group } { bloom filter } { column index } { offset index } footer length "PAR1"
 //
-// It keeps the object and one row group, of which the full pages are compressed,
-// in memory. Bloom filters are on session_id, turn_id, record_id and user_id;
+// In memory it keeps the object, whose buffer is never more than an eighth longer
+// than Target unless the object is, and one row group: full pages, compressed, and
+// in each of the 65 columns an open page (128 KiB), a dictionary (256 KiB and
+// what finds its values) where there is one, and the hashes of a bloom filter (8
+// bytes a value). That is some 30 MiB with a row group of 32 MiB that does not
+// compress, and never rows. Bloom filters are on session_id, turn_id, record_id and user_id;
 // those of one column lie side by side. Equal rows, given in equal portions, give
 // equal bytes. It is not for concurrent use.
 type DataWriter struct {
@@ -50,6 +58,16 @@ type writtenGroup struct {
 	offsets [][]byte
 }
 
+// behind returns the size of what stands behind the row groups.
+func (g *writtenGroup) behind() (n int) {
+	for _, parts := range [][][]byte{g.blooms, g.indexes, g.offsets} {
+		for _, part := range parts {
+			n += len(part)
+		}
+	}
+	return n
+}
+
 // NewDataWriter returns a DataWriter.
 func NewDataWriter(o DataOptions) *DataWriter {
 	w := &DataWriter{o: o, codec: zstd.Codec{Level: zstd.SpeedFastest}}
@@ -58,6 +76,9 @@ func NewDataWriter(o DataOptions) *DataWriter {
 	}
 	if w.o.GroupBytes == 0 {
 		w.o.GroupBytes = maxGroupBytes
+	}
+	if w.o.Target == 0 {
+		w.o.Target = 128 << 20
 	}
 	for i := range columns {
 		w.chunks = append(w.chunks, newChunkWriter(&columns[i], &w.codec))
@@ -234,7 +255,24 @@ func (w *DataWriter) endGroup() error {
 	return nil
 }
 
+// smallObject is the size in bytes up to which an object's buffer doubles.
+const smallObject = 32 << 20
+
+// reserve makes room for n bytes more.
+func (w *DataWriter) reserve(n int) {
+	need := len(w.object) + n
+	if need <= cap(w.object) {
+		return
+	}
+	size := max(need, min(2*cap(w.object), smallObject))
+	if need > smallObject {
+		size = max(need+need/8, int(w.o.Target+w.o.Target/8))
+	}
+	w.object = append(make([]byte, 0, size), w.object...)
+}
+
 func (w *DataWriter) endChunk(g *writtenGroup, c *chunkWriter) error {
+	w.reserve(len(c.pages) + len(c.dict.values) + 2*dataPageSize)
 	object, meta, err := c.finish(w.object)
 	if err != nil {
 		return err
@@ -286,6 +324,11 @@ func (w *DataWriter) Close(metadata []byte) ([]byte, error) {
 // appendBehind appends bloom filters and indexes, column by column, and writes
 // down where they are.
 func (w *DataWriter) appendBehind() {
+	n := 64 << 10 // a footer has half of it for each row group
+	for i := range w.groups {
+		n += w.groups[i].behind() + 32<<10
+	}
+	w.reserve(n)
 	for j := range columns {
 		for i := range w.groups {
 			m := &w.groups[i].meta.Columns[j].MetaData

@@ -228,3 +228,75 @@ func TestNoBlooms(t *testing.T) {
 		t.Errorf("filters %v, %v", ok, err)
 	}
 }
+
+// held returns how many bytes of memory the writer's buffers are, without the
+// object.
+func (w *DataWriter) held() (n int) {
+	for _, c := range w.chunks {
+		n += cap(c.pages) + cap(c.body) + cap(c.packed) + cap(c.text)
+		n += cap(c.open.values) + cap(c.open.defs) + cap(c.open.reps) + 4*cap(c.open.index)
+		n += cap(c.dict.values) + 8*cap(c.dict.at) + 8*cap(c.dict.seen) + 2*len(c.dict.values) // and the map
+		if c.bloom != nil {
+			n += 8 * cap(c.bloom.hashes)
+		}
+	}
+	return n
+}
+
+// However many rows a file has, the writer holds one row group and the object:
+// TestDataMemory writes rows that hardly compress, by rows and by files, until
+// the object has 80 MiB, and counts the bytes of all buffers.
+func TestDataMemory(t *testing.T) {
+	const groupBytes, target = 8 << 20, 80 << 20
+	m := newRowMaker(3)
+	rows := turnRows(1000)
+	for i := range rows {
+		for range 150 {
+			h := m.hash()
+			rows[i].Slots[audit.SlotExt] = append(rows[i].Slots[audit.SlotExt], h[:]...)
+		}
+		for j, b := range rows[i].Slots[audit.SlotExt] {
+			rows[i].Slots[audit.SlotExt][j] = b & 0x7F
+		}
+	}
+	w := NewDataWriter(DataOptions{GroupBytes: groupBytes, Target: target})
+	part, err := Open(dataFile(t, NewDataWriter(DataOptions{}), rows, 64, "{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	most, buffers := 0, map[*byte]bool{}
+	for i := 0; w.Size() < target; i++ {
+		if i%2 == 0 {
+			err = w.Rows(refs(rows))
+		} else {
+			err = w.File(part)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, w.held())
+		if cap(w.object) > smallObject {
+			buffers[&w.object[:1][0]] = true
+		}
+	}
+	if limit := 2*groupBytes + 65*2*dataPageSize; most > limit {
+		t.Errorf("buffers of %d bytes, want %d at most", most, limit)
+	}
+	size := w.Size()
+	object := closed(t, w)
+	if len(buffers) != 1 || cap(object) > target+target/8 {
+		t.Errorf("%d large buffers, the last one of %d bytes", len(buffers), cap(object))
+	}
+	if d := int64(len(object)) - size; d < -size/20 || d > size/20 {
+		t.Errorf("Size said %d of an object of %d bytes", size, len(object))
+	}
+}
+
+func closed(t *testing.T, w *DataWriter) []byte {
+	t.Helper()
+	object, err := w.Close(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
