@@ -230,7 +230,7 @@ func (c *consumer) resumeAnchored(ctx context.Context, t *trail, catalog *archiv
 	if st.Ordinal == 0 {
 		return st, newWindow(), nil
 	}
-	if err := c.covered(ctx, st, t, watermarkOf(catalog)); err != nil {
+	if err := c.covered(ctx, st, t, catalog); err != nil {
 		return nil, nil, err
 	}
 	recent, err := c.recent(ctx, t, int64(limit))
@@ -238,14 +238,15 @@ func (c *consumer) resumeAnchored(ctx context.Context, t *trail, catalog *archiv
 		return nil, nil, err
 	}
 	w, err := c.readWindow(ctx, t.line, catalog, recent, limit)
-	return st, w, err
+	return st, w, c.stillNamed(ctx, t.line, catalog, err)
 }
 
 // covered reads the newest segment that the trail covers, and the newest with a
 // row where it has none, for what no anchor says. Where compaction has taken them,
-// below the watermark, the leader's epoch is not known, and the newest row was
-// stamped no later than an anchor may be that is the first to cover it.
-func (c *consumer) covered(ctx context.Context, st *archive.State, t *trail, watermark int64) error {
+// below the watermark, data files have the newest row, and the leader's epoch is
+// not known.
+func (c *consumer) covered(ctx context.Context, st *archive.State, t *trail, catalog *archive.CatalogVersion) error {
+	watermark := watermarkOf(catalog)
 	e, err := c.listed(ctx, t, 0)
 	if err != nil {
 		return err
@@ -273,7 +274,15 @@ func (c *consumer) covered(ctx context.Context, st *archive.State, t *trail, wat
 		}
 	}
 	if o == nil {
-		st.ArchivedAt = st.Tail.Anchor.Time.Add(clockSkew).UnixMicro()
+		// No row was stamped later than this, for an anchor covers all.
+		most := st.Tail.Anchor.Time.Add(clockSkew).UnixMicro()
+		at, found, err := newDataFiles(c.shared, t.line, catalog).newestStamp(ctx)
+		if err != nil {
+			return c.stillNamed(ctx, t.line, catalog, err)
+		}
+		if st.ArchivedAt = most; found {
+			st.ArchivedAt = min(most, at)
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -373,6 +374,11 @@ func (b *faulty) Get(ctx context.Context, key string) ([]byte, error) {
 		err = errors.Join(err, after("get", key))
 	}
 	return body, err
+}
+
+func (b *faulty) List(ctx context.Context, prefix, after string) iter.Seq2[archive.Object, error] {
+	b.hooks("list", prefix)
+	return b.Bucket.List(ctx, prefix, after)
 }
 
 func (b *faulty) GetTail(ctx context.Context, key string, n int64) ([]byte, int64, error) {

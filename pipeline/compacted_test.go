@@ -1,0 +1,487 @@
+package pipeline_test
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/parquet"
+	"github.com/ledgerlake/ledgerlake/pipeline"
+	"github.com/ledgerlake/ledgerlake/redact"
+)
+
+// A compaction is what a test does to the line of partition 0, in the order in
+// which a compactor does it.
+type compaction struct {
+	watermark int64
+	change    func(*chain.Row) // what becomes of a row; nil leaves it
+	keys      chain.Keys
+	signers   []note.Signer
+	keep      bool // the segments stay
+	fileRows  int  // the most rows of a file; 0 is no limit
+}
+
+// compact makes data files of all rows below a watermark, and the next version of
+// the catalog, and deletes what that replaces.
+func (w *world) compact(c compaction) {
+	w.t.Helper()
+	ctx, l := context.Background(), w.lineOf(0)
+	check(w.t, compactLine(ctx, w.memory, l, c))
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func compactLine(ctx context.Context, m *archive.Memory, l archive.Line, c compaction) error {
+	s, err := archive.ReadSnapshot(ctx, m, l, nil)
+	if err != nil {
+		return err
+	}
+	logs, gone, err := rowsBelow(ctx, m, s, c)
+	if err != nil {
+		return err
+	}
+	doc := &archive.Catalog{
+		Topic: l.Topic, TopicID: l.TopicID, Partition: l.Partition, Watermark: c.watermark, Time: archive.Time{Time: time.Now().UTC().Truncate(time.Microsecond)},
+	}
+	if s.Catalog != nil {
+		doc.Version, doc.Previous = s.Catalog.Version+1, &s.Catalog.SHA256
+	}
+	days := map[string]*archive.CatalogPart{}
+	for _, tenant := range slices.Sorted(maps.Keys(logs)) {
+		if err := logs[tenant].write(ctx, m, l, doc, days, c); err != nil {
+			return err
+		}
+	}
+	for _, key := range gone {
+		if !c.keep {
+			break // it is gone by the next version, which drops it
+		}
+		doc.Doomed = append(doc.Doomed, archive.CatalogDoomed{Key: key, Since: doc.Version})
+	}
+	if err := writeCatalog(ctx, m, l, doc, days, c.signers); err != nil {
+		return err
+	}
+	if c.keep {
+		return nil
+	}
+	for v, err := range m.Versions(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if slices.Contains(gone, v.Key) {
+			if kept := m.Delete(ctx, []archive.Version{v}); len(kept) > 0 {
+				return kept[0].Err
+			}
+		}
+	}
+	return nil
+}
+
+// A compactedLog is a log on its way into data files.
+type compactedLog struct {
+	chain.Log
+	scheme string
+	rows   []chain.Row
+}
+
+// rowsBelow reads all rows of a snapshot below a watermark, and names the objects
+// that they are in.
+func rowsBelow(ctx context.Context, m *archive.Memory, s *archive.Snapshot, c compaction) (map[string]*compactedLog, []string, error) {
+	logs, gone := map[string]*compactedLog{}, []string{}
+	of := func(log chain.Log, scheme string) *compactedLog {
+		if logs[log.Tenant] == nil {
+			logs[log.Tenant] = &compactedLog{Log: log, scheme: scheme}
+		}
+		return logs[log.Tenant]
+	}
+	for i := range s.Files {
+		body, err := m.Get(ctx, s.Files[i].Key)
+		if err != nil {
+			return nil, nil, err
+		}
+		f, meta, err := archive.OpenDataFile(body, &s.Files[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		log := of(chain.Log{ArchiveID: meta.ArchiveID, Tenant: meta.Tenant, Topic: meta.Topic, TopicID: meta.TopicID, Partition: meta.Partition}, meta.Scheme)
+		for row, err := range f.Rows() {
+			if err != nil {
+				return nil, nil, err
+			}
+			log.rows = append(log.rows, *row)
+		}
+		gone = append(gone, s.Files[i].Key)
+	}
+	for _, o := range s.Segments[:c.watermark-s.Watermark()] {
+		body, err := m.Get(ctx, o.Key)
+		if err != nil {
+			return nil, nil, err
+		}
+		seg, err := archive.ReadSegment(body, c.keys)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range seg.Rows {
+			tenant := seg.Rows[i].TenantID.S
+			scheme := seg.Logs[slices.IndexFunc(seg.Logs, func(l archive.LogInterval) bool { return l.Tenant == tenant })].Scheme
+			log := of(seg.Log(tenant), scheme)
+			log.rows = append(log.rows, seg.Rows[i])
+		}
+		gone = append(gone, o.Key)
+	}
+	return logs, gone, nil
+}
+
+// write makes the data files of a log: each of one day.
+func (g *compactedLog) write(ctx context.Context, m *archive.Memory, l archive.Line, doc *archive.Catalog, days map[string]*archive.CatalogPart, c compaction) error {
+	doc.ArchiveID = g.ArchiveID
+	day := func(r *chain.Row) string { return time.UnixMicro(r.ArchivedAt.N).UTC().Format(archive.DayLayout) }
+	var tree chain.Tree
+	for rows := g.rows; len(rows) > 0; {
+		n := 1
+		for n < len(rows) && day(&rows[n]) == day(&rows[0]) && (c.fileRows == 0 || n < c.fileRows) {
+			n++
+		}
+		f, err := g.file(ctx, m, l, rows[:n], &tree, day(&rows[0]), fmt.Sprintf("01KBCDEFGHJKMNPQRSTVWX%04d", doc.Version), c)
+		if err != nil {
+			return err
+		}
+		if days[f.Day] == nil {
+			days[f.Day] = &archive.CatalogPart{}
+		}
+		days[f.Day].Files, rows = append(days[f.Day].Files, f), rows[n:]
+	}
+	return nil
+}
+
+func (g *compactedLog) file(ctx context.Context, m *archive.Memory, l archive.Line, rows []chain.Row, tree *chain.Tree, day, id string, c compaction) (f archive.CatalogFile, err error) {
+	n := int64(len(rows))
+	f = archive.CatalogFile{Tenant: g.Tenant, Day: day, FirstSeq: tree.Size, LastSeq: tree.Size + n - 1, Rows: n, HeadIn: rows[0].PrevHash}
+	meta := archive.DataFile{
+		Format: archive.Format, ArchiveID: g.ArchiveID, Topic: l.Topic, TopicID: l.TopicID, Partition: l.Partition, Tenant: g.Tenant, Scheme: g.scheme,
+		FirstSeq: tree.Size, Rows: n, HeadIn: rows[0].PrevHash, FrontierIn: slices.Clone(tree.Frontier),
+	}
+	for i := range rows {
+		row := &rows[i]
+		tree.Append(row.RowHash)
+		f.HeadOut = row.RowHash
+		if c.change != nil {
+			c.change(row)
+		}
+		if o := row.KafkaOffset; o.Valid {
+			f.FirstOffset, f.LastOffset = cmp.Or(f.FirstOffset, &o.N), &o.N
+		}
+		if at := (archive.Time{Time: time.UnixMicro(row.CreatedAt.N).UTC()}); row.CreatedAt.Valid {
+			if f.MinCreatedAt == nil || at.Before(f.MinCreatedAt.Time) {
+				f.MinCreatedAt = &at
+			}
+			if f.MaxCreatedAt == nil || at.After(f.MaxCreatedAt.Time) {
+				f.MaxCreatedAt = &at
+			}
+		}
+	}
+	meta.HeadOut, meta.FrontierOut = f.HeadOut, slices.Clone(tree.Frontier)
+	text, err := archive.EncodeDataFile(&meta)
+	if err != nil {
+		return f, err
+	}
+	body, err := parquet.NewEncoder().Encode(rows, text)
+	if err != nil {
+		return f, err
+	}
+	f.Key = archive.DataKey(l, g.Tenant, day, f.FirstSeq, f.LastSeq, id)
+	f.Bytes, f.SHA256 = int64(len(body)), sha256.Sum256(body)
+	_, err = m.Create(ctx, f.Key, body)
+	return f, err
+}
+
+func writeCatalog(ctx context.Context, m *archive.Memory, l archive.Line, doc *archive.Catalog, days map[string]*archive.CatalogPart, signers []note.Signer) error {
+	for _, day := range slices.Sorted(maps.Keys(days)) {
+		body, err := archive.EncodeCatalogPart(days[day])
+		if err != nil {
+			return err
+		}
+		sum := chain.Hash(sha256.Sum256(body))
+		key := archive.CatalogPartKey(l, sum)
+		doc.Parts = append(doc.Parts, archive.CatalogPartRef{Day: day, Key: key, Bytes: int64(len(body)), SHA256: sum, Files: int64(len(days[day].Files))})
+		if _, err := m.Create(ctx, key, body); err != nil && !errors.Is(err, archive.ErrExists) {
+			return err
+		}
+	}
+	text, err := archive.EncodeCatalog(doc)
+	if err != nil {
+		return err
+	}
+	body, err := sign.Sign(text, signers...)
+	if err != nil {
+		return err
+	}
+	_, err = m.Create(ctx, archive.CatalogKey(l, doc.Version), body)
+	return err
+}
+
+// snapshotKinds returns the kinds of all rows of a line by seq, and the
+// duplicates of its segments.
+func (w *world) snapshotKinds() (rows []string, duplicates int) {
+	w.t.Helper()
+	s, err := archive.ReadSnapshot(context.Background(), w.memory, w.lineOf(0), nil)
+	check(w.t, err)
+	logs, _, err := rowsBelow(context.Background(), w.memory, s, compaction{watermark: s.Next()})
+	check(w.t, err)
+	for _, r := range logs["acme"].rows {
+		reason, _, _ := strings.Cut(strings.TrimPrefix(string(r.Slots[audit.SlotContext]), `{"reason":"`), `"`)
+		rows = append(rows, strings.TrimSuffix(r.Kind.S+":"+reason, ":"))
+	}
+	for _, o := range s.Segments {
+		seg, err := archive.GetSegment(context.Background(), w.memory, w.lineOf(0), s.Watermark(), nil)
+		check(w.t, err)
+		_ = o
+		duplicates += len(seg.Duplicates)
+	}
+	return rows, duplicates
+}
+
+// Behind a compacted line ingest goes on as if there had been no compaction:
+// repeats of rows that lie in data files are repeats, other content under their
+// coordinates is a conflict, and verify finds one line. So it is where the
+// segments are still there, are gone, or nothing signs.
+func TestIngestGoesOnBehindACompactedLine(t *testing.T) {
+	for _, signed := range []bool{true, false} {
+		for _, c := range []compaction{{watermark: 3}, {watermark: 3, keep: true}, {watermark: 2}, {watermark: 3, fileRows: 2}} {
+			t.Run(fmt.Sprintf("signed %v, watermark %d, kept %v", signed, c.watermark, c.keep), func(t *testing.T) {
+				inWorld(t, 1, func(w *world) {
+					mutate := func(*pipeline.Settings) {}
+					if signed {
+						key := newKey(t, "k")
+						mutate, c.signers = signedBy(t, key), []note.Signer{key}
+					}
+					w.archivedWith(mutate, calls("a", 0, 3), calls("a", 3, 3), calls("b", 0, 1))
+					w.compact(c)
+					r := w.ingest(mutate)
+					w.produce(0, calls("a", 1, 4)...)                // repeats
+					w.produce(0, call("b", 0, `,"toolName":"x"`))    // a conflict
+					w.produce(0, calls("c", 0, 2)...)                // new
+					w.produce(0, call("b", 0, ""), call("c", 1, "")) // repeats
+					w.waitCommitted(0, 16)
+					r.wantCleanStop()
+					w.wantExit(0)
+					rows, _ := w.snapshotKinds()
+					if want := append(slices.Repeat([]string{"call"}, 7), "rejected:conflict", "call", "call"); !slices.Equal(rows, want) {
+						t.Errorf("rows %q, want %q", rows, want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// eraseBy takes slots from the rows of a session.
+func eraseBy(t *testing.T, session string, s chain.Sentinel) func(*chain.Row) {
+	return func(row *chain.Row) {
+		if row.SessionID.S == session {
+			_, err := redact.Erase(chain.NewHasher(nil), row, s)
+			check(t, err)
+		}
+	}
+}
+
+// Whatever has the coordinates of a row that was erased is a repeat of it and no
+// conflict, after a start and in a process that knew the row. A row that was erased
+// hard has no coordinates left: what comes again is a row.
+func TestARepeatOfAnErasedRowIsNoConflict(t *testing.T) {
+	const id = "01KBCDEFGHJKMNPQRSTVWXYZ0R"
+	for name, tc := range map[string]struct {
+		sentinel chain.Sentinel
+		rows     int
+	}{
+		"all":      {chain.Sentinel{ID: id, All: true}, 2},
+		"one slot": {chain.Sentinel{ID: id, Slots: chain.SlotSetOf(audit.SlotExt)}, 2},
+		"hard":     {chain.Sentinel{ID: id, All: true, User: true, Hard: true}, 3},
+	} {
+		for _, restart := range []bool{true, false} {
+			if tc.sentinel.Hard && !restart {
+				continue // a process that knows the row knows it until it ends
+			}
+			t.Run(fmt.Sprintf("%s, restarted %v", name, restart), func(t *testing.T) {
+				inWorld(t, 1, func(w *world) {
+					r := w.ingest()
+					w.produce(0, call("s", 0, ""))
+					w.waitCommitted(0, 1)
+					time.Sleep(2 * time.Minute) // in which it is anchored
+					if restart {
+						r.wantCleanStop()
+					}
+					w.compact(compaction{watermark: 1, change: eraseBy(t, "s", tc.sentinel)})
+					if restart {
+						r = w.ingest()
+					}
+					w.produce(0, call("x", 0, "")) // after which the catalog was looked at
+					w.waitCommitted(0, 2)
+					w.produce(0, call("s", 0, `,"toolName":"other"`))
+					w.waitCommitted(0, 3)
+					r.wantCleanStop()
+					rows, _ := w.snapshotKinds()
+					if len(rows) != tc.rows || slices.Contains(rows, "rejected:conflict") {
+						t.Errorf("rows %q, want %d", rows, tc.rows)
+					}
+				})
+			})
+		}
+	}
+}
+
+const asleepBeforeASegment = "before a segment"
+
+// A process that sleeps while its segment is written by another one, anchored,
+// compacted and deleted gets an answer that says nothing: it does not believe it,
+// starts again from the bucket, and all records are there once.
+func TestAProcessThatSleptStartsAgain(t *testing.T) {
+	for name, at := range map[string]func(ask) bool{
+		asleepBeforeASegment: func(c ask) bool {
+			return c.op == "create" && strings.HasPrefix(c.key, "log/") && strings.HasSuffix(c.key, "1.parquet")
+		},
+		"before an anchor": func(c ask) bool {
+			return c.op == "create" && strings.HasPrefix(c.key, "anchor/") && strings.HasSuffix(c.key, "1.note")
+		},
+		"before it checks what it signs": func(c ask) bool {
+			return c.op == "get" && strings.HasPrefix(c.key, "log/") && strings.HasSuffix(c.key, "1.parquet")
+		},
+	} {
+		for _, signed := range []bool{true, false} {
+			if !signed && name != asleepBeforeASegment {
+				continue
+			}
+			t.Run(fmt.Sprint(name, ", signed ", signed), func(t *testing.T) {
+				inWorld(t, 1, func(w *world) {
+					mutate, c := func(*pipeline.Settings) {}, compaction{watermark: 4}
+					if signed {
+						key := newKey(t, "k")
+						mutate, c.signers = signedBy(t, key), []note.Signer{key}
+					}
+					byHand := func(s *pipeline.Settings) {
+						mutate(s)
+						s.Topics, s.Assign = nil, []pipeline.Partition{{Topic: topic}}
+					}
+					wrote, slow := name == asleepBeforeASegment, w.tether()
+					met := slow.delay(at, false, 45*time.Minute)
+					a := slow.ingest(1, byHand)
+					w.produce(0, calls("a", 0, 2)...)
+					a.waitOffset(2)
+					time.Sleep(2 * time.Minute)
+					w.produce(0, calls("a", 2, 2)...)
+					waitFor(t, "the process to sleep", met)
+					b := w.tether().ingest(2, byHand)
+					waitFor(t, "the other one to begin", func() bool { return b.status(0).NextOffset == 4 })
+					w.produce(0, calls("b", 0, 2)...)
+					b.waitOffset(6)
+					w.produce(0, calls("b", 2, 2)...)
+					b.waitOffset(8)
+					time.Sleep(3 * time.Minute)
+					b.wantCleanStop()
+					segments := len(w.memoryKeys("log/"))
+					c.watermark = int64(segments)
+					w.compact(c)
+					w.produce(0, calls("c", 0, 2)...)
+					time.Sleep(50 * time.Minute)
+					if len(a.stopped) > 0 {
+						t.Fatalf("stopped: %v", a.stopped)
+					}
+					a.waitOffset(10)
+					a.wantCleanStop()
+					want := 0
+					if wrote {
+						want = 4 // what it wrote is a stray, until compaction sweeps it
+					}
+					w.wantExit(want)
+					if rows, _ := w.snapshotKinds(); len(rows) != 10 {
+						t.Errorf("%d rows, want 10", len(rows))
+					}
+				})
+			})
+		}
+	}
+}
+
+// In the steady state a writer looks at the catalog once in half of the grace,
+// whatever it writes meanwhile.
+func TestTheCatalogIsListedTwiceAnHour(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		r := w.tether().ingest(1)
+		w.produce(0, calls("a", 0, 1)...)
+		w.waitCommitted(0, 1)
+		w.bucket.mu.Lock()
+		w.bucket.calls = nil
+		w.bucket.mu.Unlock()
+		for i := range 60 {
+			w.produce(0, calls("b", i, 1)...)
+			time.Sleep(2 * time.Minute)
+		}
+		lists, creates := 0, 0
+		w.bucket.mu.Lock()
+		for _, call := range w.bucket.calls {
+			if strings.HasPrefix(call, "list catalog/") {
+				lists++
+			}
+			if strings.HasPrefix(call, "create log/") {
+				creates++
+			}
+		}
+		w.bucket.mu.Unlock()
+		if lists > 4 || lists < 3 || creates < 60 {
+			t.Errorf("%d LISTs for %d segments in two hours", lists, creates)
+		}
+		r.wantCleanStop()
+	})
+}
+
+// A start refuses a catalog that its anchors do not bear out, or that nobody good
+// signed, and says what to do.
+func TestAStartRefusesACatalog(t *testing.T) {
+	key, stranger := newKey(t, "k"), newKey(t, "stranger")
+	for name, tc := range map[string]struct {
+		by     []note.Signer
+		damage func(w *world)
+		words  []string
+	}{
+		"of a stranger":             {by: []note.Signer{stranger}, words: []string{"stranger", "vkey"}},
+		"that nobody signed":        {words: []string{"nobody has signed it", "catalog key"}},
+		"whose anchors are missing": {by: []note.Signer{key}, damage: func(w *world) { w.remove(archive.AnchorKey(w.lineOf(0), int64(len(w.anchorsOf(0))-1))) }, words: []string{"anchors are missing", "restore"}},
+		"whose file is gone":        {by: []note.Signer{key}, damage: func(w *world) { w.remove(w.memoryKeys("data/")[0]) }, words: []string{"data/"}},
+		"whose file was changed": {by: []note.Signer{key}, damage: func(w *world) {
+			file := w.memoryKeys("data/")[0]
+			w.remove(file)
+			_, err := w.memory.Create(context.Background(), file, []byte("x"))
+			check(w.t, err)
+		}, words: []string{"not the data file that the catalog lists"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				signed := func(s *pipeline.Settings) { signedBy(t, key)(s); s.AnchorTopic = "" }
+				w.archivedWith(signed, calls("a", 0, 3), calls("a", 3, 3))
+				w.compact(compaction{watermark: 2, signers: tc.by})
+				if tc.damage != nil {
+					tc.damage(w)
+				}
+				w.ingest(signed).wantStopped(tc.words...)
+			})
+		})
+	}
+}
