@@ -27,6 +27,7 @@ type Ingest struct {
 
 	RetainPrompts []string // tenants; "*" is all
 	PromptPaths   []string // nil is the decoder's own
+	ScrubPolicy   string   // a file; "" is none
 
 	TrustTail bool
 
@@ -197,6 +198,7 @@ func (s *Ingest) decoding() []Setting {
 			Name: "prompt-paths", Help: "The members that hold the text of prompts, instead of the usual ones (docs/wire-columns.md).",
 			Value: texts(&s.PromptPaths, "PATH", "a path of member names joined by dots", notEmpty),
 		},
+		scrubPolicy(&s.ScrubPolicy),
 		{
 			Name: "dlq-topic", Default: None,
 			Help:  "A topic that rejected records are also sent to, as they came (not scrubbed), with the reason in headers.",

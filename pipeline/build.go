@@ -40,11 +40,11 @@ func (b *built) tenants() map[string]int64 {
 // stamps the others. Building again from another state is allowed, and is what
 // happens when somebody else was faster.
 type builder struct {
-	state   *archive.State
-	window  *window
-	writer  archive.Writer
-	reader  *reader
-	rand    io.Reader
+	state  *archive.State
+	window *window
+	writer archive.Writer
+	reader *reader
+	rand   io.Reader
 	// hasherOf returns the hasher of a tenant's log, until the next call.
 	hasherOf func(tenant string, h archive.Head) (*chain.Hasher, error)
 	// stored returns what a row says that the window does not know well enough.

@@ -463,7 +463,9 @@ func (c *consumer) compareWithin(ctx context.Context, b bounds, st *archive.Stat
 		o: o, state: st, window: w, reader: c.reader(st.Line.Topic), unkeyed: c.unkeyedReader(st.Line.Topic), writer: c.writer, trusted: trusted, start: b.start, now: c.Now(),
 		compacted: func() (bool, error) { return c.isCompacted(ctx, st.Line.Topic) },
 		rowAt:     func(tenant string, seq, hint int64) (archivedRow, error) { return finder.find(ctx, tenant, seq, hint) },
-		recordAt:  func(tenant string, seq, hint int64) (*audit.Record, error) { return finder.record(ctx, tenant, seq, hint) },
+		recordAt: func(tenant string, seq, hint int64) (*audit.Record, error) {
+			return finder.record(ctx, tenant, seq, hint)
+		},
 		contentOf: c.contentOf,
 	}
 	if err := x.begin(); err != nil {

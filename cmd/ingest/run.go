@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/pipeline"
+	"github.com/ledgerlake/ledgerlake/redact"
 	"github.com/ledgerlake/ledgerlake/s3sink"
 	"github.com/ledgerlake/ledgerlake/signing"
 )
@@ -50,8 +51,9 @@ type process struct {
 	bucket       *s3sink.Bucket
 	anchorBucket *s3sink.Bucket // nil: there is none
 	keys         *signing.Keys
-	master       []byte     // of keyed logs
-	logKeys      chain.Keys // of those with keys of their own
+	master       []byte         // of keyed logs
+	logKeys      chain.Keys     // of those with keys of their own
+	scrub        *redact.Policy // nil: nothing is scrubbed
 }
 
 // newProcess finds what is wrong with the settings without reaching anything.
@@ -71,6 +73,9 @@ func newProcess(ctx context.Context, s *config.Ingest, origins config.Origins, s
 	}
 	p.kafka = append(p.kafka, kgo.WithHooks(clientHooks{p.metrics}))
 	if p.master, p.logKeys, err = s.Chain.Keys(origins); err != nil {
+		return nil, err
+	}
+	if p.scrub, err = config.ReadScrubPolicy(s.ScrubPolicy, origins); err != nil {
 		return nil, err
 	}
 	s.S3.OnRequest = p.metrics.requested
@@ -176,6 +181,7 @@ func (p *process) pipelineSettings() pipeline.Settings {
 		KeyIsTenant:     s.KeyIsTenant,
 		RetainPrompts:   s.RetainPrompts,
 		PromptPaths:     s.PromptPaths,
+		Scrub:           p.scrub,
 		AnchorEvery:     s.Anchors.Every,
 		AnchorRows:      int64(s.Anchors.Rows),
 		AnchorTopic:     s.Anchors.Topic,
@@ -201,7 +207,7 @@ func assigned(s *config.Ingest) []pipeline.Partition {
 func (p *process) archive(ctx context.Context, r *report, engine *pipeline.Ingest) error {
 	s := p.settings
 	p.log.Info("ingest starts", append([]zap.Field{
-		zap.String("version", version), zap.String("bucket", p.bucket.String()), zap.Strings("brokers", s.Brokers), zap.String("group", s.Group),
+		zap.String("version", version), zap.String("bucket", p.bucket.String()), zap.Strings("brokers", s.Brokers), zap.String("group", s.Group), zap.String("scrubbing", p.scrub.ID()),
 	}, sources(s)...)...)
 	reporting, stop := context.WithCancel(context.Background())
 	defer stop()
