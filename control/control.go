@@ -132,6 +132,9 @@ func (s *Scope) Holds(row *chain.Row) bool {
 	return false
 }
 
+// Same reports whether two scopes are one: a hold is lifted by its own.
+func (s *Scope) Same(o *Scope) bool { return s.key() == o.key() }
+
 // key names the scope, so that a hold and what lifts it meet.
 func (s *Scope) key() string {
 	switch {

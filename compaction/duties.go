@@ -1,0 +1,283 @@
+package compaction
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/control"
+	"github.com/ledgerlake/ledgerlake/retention"
+)
+
+// counts reports whether a control row is archived, anchored and, where control
+// keys are in force, signed.
+func counts(r *control.Row) bool { return r.Anchored }
+
+// dueAt returns when an order is carried out at the earliest, by the store's
+// clock: a hard one at once.
+func (r *Rules) dueAt(o *control.Order) time.Time {
+	at := time.UnixMicro(o.ArchivedAt).UTC()
+	if o.Redaction == nil || o.Redaction.Hard {
+		return at
+	}
+	return at.Add(r.PurgeAfter)
+}
+
+// A taking is what became of a try to take an order back.
+type taking int
+
+const (
+	kept    taking = iota // nobody tried, or too late
+	waiting               // one is archived, and no anchor covers it yet
+	taken
+)
+
+// taken says whether an order was taken back: by a cancellation that was archived
+// before the order was due. What comes later is too late, whether or not
+// something was carried out already, so that all compactors agree.
+func (r *Rules) taken(t *control.Tenant, o *control.Order) taking {
+	due, found := r.dueAt(o).UnixMicro(), kept
+	for c := range t.Rows() {
+		if c.Cancel == nil || !strings.EqualFold(c.Cancel.RedactionID, o.ID) || c.ArchivedAt >= due || c.Refused {
+			continue
+		}
+		if c.Anchored {
+			return taken
+		}
+		found = waiting
+	}
+	return found
+}
+
+// expires reports whether an order is one of expiry by policy: its context names
+// nobody, stays, and no row comes late for it.
+func expires(o *control.Order) bool { return o.Redaction != nil && o.Redaction.Target.Before != nil }
+
+// receipts returns how many receipts of an order count.
+func receipts(o *control.Order) (n int) {
+	for _, r := range o.Rounds {
+		if r.Anchored {
+			n++
+		}
+	}
+	return n
+}
+
+// closed reports whether nothing is left to do for an order: it is one of expiry
+// and receipted, or its own context is gone and a receipt that counts says so.
+func (s *survey) closed(topic string, o *control.Order) bool {
+	if receipts(o) == 0 {
+		return false
+	}
+	if expires(o) {
+		return true
+	}
+	return o.Gone && s.doneRows(topic, o.Tenant)[o.Seq]
+}
+
+// doneRows returns the rows of a tenant's control log that receipts name which
+// count.
+func (s *survey) doneRows(topic, tenant string) map[int64]bool {
+	if done, ok := s.done[tenant]; ok {
+		return done
+	}
+	done := map[int64]bool{}
+	for o := range s.gov.Tenant(tenant).Orders() {
+		for _, round := range o.Rounds {
+			if !round.Anchored {
+				continue
+			}
+			for _, p := range round.Parts {
+				addDone(done, topic, p.Receipt)
+			}
+		}
+	}
+	s.done[tenant] = done
+	return done
+}
+
+func addDone(done map[int64]bool, topic string, r *control.Receipt) {
+	for _, e := range r.Erased {
+		if e.Log.Topic != topic {
+			continue
+		}
+		for _, span := range e.Ranges {
+			for seq := span[0]; seq <= span[1]; seq++ {
+				done[seq] = true
+			}
+		}
+	}
+}
+
+// ordersOf returns a tenant's redactions in the order of its control log.
+func ordersOf(t *control.Tenant) []*control.Order {
+	all := slices.Collect(t.Orders())
+	slices.SortFunc(all, func(a, b *control.Order) int {
+		if a.Seq != b.Seq {
+			return int(a.Seq - b.Seq)
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return all
+}
+
+// duties returns what governs a line now.
+func (g *Governor) duties(ctx context.Context, s *survey, l archive.Line) (*Duties, error) {
+	d := &Duties{Cuts: map[string]*control.Row{}, Frozen: map[string]bool{}}
+	for _, tenant := range s.gov.Tenants() {
+		t := s.gov.Tenant(tenant)
+		if s.gov.Fault(tenant) != nil {
+			d.Frozen[tenant] = true
+			continue
+		}
+		for _, h := range t.Holds() {
+			if counts(h) {
+				d.Holds = append(d.Holds, h)
+			}
+		}
+		if cut := t.LastCut(l); cut != nil && counts(cut) {
+			d.Cuts[tenant] = cut
+		}
+		for _, o := range ordersOf(t) {
+			duty, ok, err := g.duty(ctx, s, l, t, o)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				d.Orders = append(d.Orders, duty)
+			}
+		}
+	}
+	return d, nil
+}
+
+// duty returns how an order stands for a line; false where it is none of the
+// line's.
+func (g *Governor) duty(ctx context.Context, s *survey, l archive.Line, t *control.Tenant, o *control.Order) (d Duty, ok bool, err error) {
+	if !counts(o.Row) || o.Redaction == nil && !o.Gone || o.Redaction != nil && o.Redaction.Target.Log != nil && *o.Redaction.Target.Log != l {
+		return d, false, nil
+	}
+	d = Duty{Row: o.Row, DueAt: g.dueAt(o), Receipted: receipts(o) > 0, Closed: s.closed(g.Topic, o)}
+	d.Receipts = namedBy(t, l, o.ID)
+	if d.Closed {
+		return d, true, nil
+	}
+	state := g.taken(t, o)
+	if state == taken && receipts(o) == 0 {
+		return d, false, nil
+	}
+	why, err := g.refused(ctx, s, o)
+	if err != nil {
+		return d, false, err
+	}
+	d.Due = state == kept && why == "" && !s.now.Before(d.DueAt) && heldWhole(t, o) == nil
+	d.Closing = l.Topic == g.Topic && (o.Gone || g.closes(s.now, t, o))
+	return d, true, nil
+}
+
+// namedBy returns the rows of a line that receipts of an order name which count.
+func namedBy(t *control.Tenant, l archive.Line, order string) (ranges [][2]int64) {
+	for _, n := range t.Named(l, 0, 1<<62) {
+		if n.Anchored && n.Order == order {
+			ranges = append(ranges, [2]int64{n.First, n.Last})
+		}
+	}
+	return ranges
+}
+
+// heldWhole returns the hold that keeps all of an order from being carried out:
+// one of the whole tenant, or of just the user or session that the order is
+// about. nil where none does; single rows may be held all the same.
+func heldWhole(t *control.Tenant, o *control.Order) *control.Row {
+	for _, h := range t.Holds() {
+		if !counts(h) || o.Redaction == nil {
+			continue
+		}
+		target, scope := &o.Redaction.Target, &h.Hold.Scope
+		switch {
+		case scope.Tenant, same(scope.User, target.User), same(scope.Session, target.Session):
+			return h
+		}
+	}
+	return nil
+}
+
+func same(a, b *string) bool { return a != nil && b != nil && *a == *b }
+
+// closes reports whether the time for late rows is over: so long after the newest
+// receipt, and nothing of the order was on its way in any line when all were
+// looked at last. While a hold of the tenant is in force no order of it is closed,
+// for what is held may have to be erased yet.
+func (g *Governor) closes(now time.Time, t *control.Tenant, o *control.Order) bool {
+	if expires(o) || receipts(o) == 0 || len(t.Holds()) > 0 || now.Before(time.UnixMicro(o.Receipted).Add(g.LateWindow)) || g.last == nil || g.last.whole() != nil {
+		return false
+	}
+	for _, l := range g.last.reached(o) {
+		if e := g.last.views[l].entry(o); e == nil || e.State != archive.RedactionReceipted {
+			return false
+		}
+	}
+	return true
+}
+
+// refused says why the tenant's policy forbids an order, "" where it does not.
+func (g *Governor) refused(ctx context.Context, s *survey, o *control.Order) (string, error) {
+	if o.Redaction == nil || governs(s.gov.Tenant(o.Tenant), o) {
+		return "", nil
+	}
+	policy := g.Policies.For(o.Tenant)
+	order := retention.Order{Hard: o.Redaction.Hard}
+	why := policy.Refuse(order, s.now)
+	if why == "" || !expires(o) {
+		return why, nil
+	}
+	newest, err := g.newestBelow(ctx, s, o)
+	if err != nil {
+		return "", err
+	}
+	order.Newest = newest
+	return policy.Refuse(order, s.now), nil
+}
+
+// governs reports whether an order is about the context of a control row alone,
+// which no policy keeps.
+func governs(t *control.Tenant, o *control.Order) bool {
+	r := o.Redaction
+	if r.Target.Record == nil || r.Erasure != (control.Erasure{Slots: chain.SlotSetOf(audit.SlotContext)}) {
+		return false
+	}
+	return t.Row(*r.Target.Record, audit.KindRedaction) != nil || t.Row(*r.Target.Record, audit.KindLegalHold) != nil
+}
+
+// newestBelow returns a time behind that of the newest row that an order of
+// expiry means, zero where that is not compacted yet.
+func (g *Governor) newestBelow(ctx context.Context, s *survey, o *control.Order) (time.Time, error) {
+	target := &o.Redaction.Target
+	if target.Log == nil || target.Before == nil {
+		return time.Time{}, nil
+	}
+	v := s.views[*target.Log]
+	if v == nil || v.catalog == nil {
+		return time.Time{}, nil
+	}
+	files, err := g.filesOf(ctx, v.catalog)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for i := range files {
+		f := &files[i]
+		if f.Tenant == o.Tenant && f.FirstSeq < *target.Before && *target.Before <= f.LastSeq+1 {
+			day, err := time.Parse(archive.DayLayout, f.Day)
+			if err != nil {
+				return time.Time{}, fmt.Errorf("%s: %w", f.Key, err)
+			}
+			return day.AddDate(0, 0, 1).Add(-time.Microsecond), nil
+		}
+	}
+	return time.Time{}, nil
+}

@@ -1,0 +1,239 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/control"
+	"github.com/ledgerlake/ledgerlake/parquet"
+)
+
+// Found is what an order would reach in one line now.
+type Found struct {
+	Line archive.Line
+	Extent
+	Erased int64 // more rows that it means, of which nothing is left to take
+	Held   int64 // rows that a legal hold keeps
+}
+
+// findTries is how often a line is looked through again because compaction went
+// on meanwhile.
+const findTries = 5
+
+// Find says what an order would erase if it were carried out now: every row is
+// looked at that may be meant. Nothing is written. r is the order as it would be
+// archived, or is.
+func (g *Governor) Find(ctx context.Context, r *control.Row) (all []Found, err error) {
+	s, err := g.surveyAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.whole(); err != nil {
+		return nil, err
+	}
+	o := &control.Order{Row: r}
+	for _, l := range s.reached(o) {
+		f, err := g.findIn(ctx, s, l, r)
+		if err != nil {
+			return nil, fmt.Errorf("%s/%d: %w", l.Topic, l.Partition, err)
+		}
+		if f.Rows+f.Erased > 0 {
+			all = append(all, *f)
+		}
+	}
+	return all, nil
+}
+
+func (g *Governor) findIn(ctx context.Context, s *survey, l archive.Line, r *control.Row) (f *Found, err error) {
+	for range findTries {
+		var snapshot *archive.Snapshot
+		if snapshot, err = archive.ReadSnapshot(ctx, g.engine.Archive, l, g.engine.catalogCounts(l)); err != nil {
+			return nil, err
+		}
+		finder := &finder{g: g, row: r, holds: s.gov.Tenant(r.Tenant).Holds(), found: &Found{Line: l}}
+		if err = finder.look(ctx, snapshot); !errors.Is(err, archive.ErrNotFound) {
+			return finder.found, err
+		}
+	}
+	return nil, err
+}
+
+// A finder goes through one snapshot.
+type finder struct {
+	g     *Governor
+	row   *control.Row
+	holds []*control.Row
+	found *Found
+}
+
+func (f *finder) look(ctx context.Context, s *archive.Snapshot) error {
+	duty, asks := Duty{Row: f.row}, asksOf(&f.row.Redaction.Target)
+	for i := range s.Files {
+		file := &s.Files[i]
+		if file.Tenant != f.row.Tenant || !duty.mayBeIn(file) {
+			continue
+		}
+		may, err := f.g.mayHave(ctx, file, asks)
+		if err != nil {
+			return err
+		}
+		if may {
+			if err := f.file(ctx, file); err != nil {
+				return err
+			}
+		}
+	}
+	get := func(ctx context.Context, o archive.Object) ([]byte, error) { return f.g.engine.Archive.Get(ctx, o.Key) }
+	i := 0
+	for body, err := range ahead(ctx, s.Segments, segmentsParallel, get) {
+		key := s.Segments[i].Key
+		i++
+		if err == nil {
+			err = f.segment(body)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+func (f *finder) file(ctx context.Context, at *archive.CatalogFile) error {
+	body, err := f.g.engine.Archive.Get(ctx, at.Key)
+	if err != nil {
+		return fmt.Errorf("%s: %w", at.Key, err)
+	}
+	file, _, err := archive.OpenDataFile(body, at)
+	if err != nil {
+		return err
+	}
+	return f.rows(file, at.Bytes)
+}
+
+// segment looks through a segment, unless it has no row of the tenant.
+func (f *finder) segment(body []byte) error {
+	file, err := archive.OpenForeignSegment(body)
+	if err != nil {
+		return err
+	}
+	text, _ := file.Metadata()
+	meta, err := archive.DecodeSegment(text)
+	if err != nil {
+		return err
+	}
+	for i := range meta.Logs {
+		if meta.Logs[i].Tenant == f.row.Tenant {
+			return f.rows(file, int64(len(body)))
+		}
+	}
+	return nil
+}
+
+func (f *finder) rows(file *parquet.File, bytes int64) error {
+	before := f.found.Rows
+	for row, err := range file.Rows() {
+		if err != nil {
+			return err
+		}
+		if row.TenantID.S == f.row.Tenant && f.row.Reaches(row) {
+			f.take(row)
+		}
+	}
+	if f.found.Rows > before {
+		f.found.Files++
+		f.found.Bytes += bytes
+	}
+	return nil
+}
+
+func (f *finder) take(row *chain.Row) {
+	state, err := chain.StateOf(row)
+	if err == nil && f.row.Redaction.Left(row, state) == "" {
+		f.found.Erased++
+		return
+	}
+	for _, h := range f.holds {
+		if h.Hold.Scope.Holds(row) {
+			f.found.Held++
+			break
+		}
+	}
+	at := time.UnixMicro(row.ArchivedAt.N).UTC()
+	f.found.Rows++
+	f.found.span(at, at)
+}
+
+// An ask is whether a column of a file has a value; with rejects, rejected rows
+// may have it elsewhere.
+type ask struct {
+	column, value string
+	rejects       bool
+}
+
+// asksOf returns what a row must have to be meant, as far as files can be asked;
+// any of it is enough. nil: they cannot.
+func asksOf(t *control.Target) []ask {
+	switch {
+	case t.Record != nil:
+		return []ask{{column: "record_id", value: *t.Record}}
+	case t.Turn != nil:
+		return []ask{{column: "turn_id", value: *t.Turn}}
+	case t.Session != nil:
+		return []ask{{column: "session_id", value: *t.Session}}
+	case t.User != nil:
+		return []ask{{column: "user_id", value: *t.User, rejects: true}}
+	}
+	return nil
+}
+
+// mayHave reports whether a file may have what is asked for; false is certain.
+func (g *Governor) mayHave(ctx context.Context, f *archive.CatalogFile, asks []ask) (bool, error) {
+	if asks == nil {
+		return true, nil
+	}
+	tail, size, err := g.engine.Archive.GetTail(ctx, f.Key, 64<<10)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", f.Key, err)
+	}
+	footer, err := parquet.ParseFooter(tail, size)
+	if err != nil {
+		return true, nil // it is read, and what is wrong with it shows then
+	}
+	for _, a := range asks {
+		if a.rejects && mayReject(tail, size) {
+			return true, nil
+		}
+		if may, err := g.bloomHas(ctx, f, footer, a); may || err != nil {
+			return may, err
+		}
+	}
+	return false, nil
+}
+
+// mayReject reports whether a file may have rejected rows.
+func mayReject(tail []byte, size int64) bool {
+	low, high, ok, err := parquet.TailBounds(tail, size, "kind")
+	return err != nil || !ok || low <= audit.KindRejected && audit.KindRejected <= high
+}
+
+func (g *Governor) bloomHas(ctx context.Context, f *archive.CatalogFile, footer *parquet.Footer, a ask) (bool, error) {
+	spans, ok, err := footer.Blooms(a.column)
+	if err != nil || !ok {
+		return true, nil
+	}
+	for _, s := range spans {
+		filter, err := g.engine.Archive.GetRange(ctx, f.Key, s.Offset, s.Size)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", f.Key, err)
+		}
+		if has, err := parquet.BloomHas(filter, a.value); has || err != nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}
