@@ -37,6 +37,8 @@ type answer struct {
 	Keys      []string
 	Found     map[string]int
 	Missed    int
+	Filtered  []string
+	Excluded  int
 }
 
 // ask lets another reader read an object.
@@ -131,13 +133,42 @@ func TestReadersThatAreNotOurs(t *testing.T) {
 			"turns":     turnRows(1500),
 			"two lists": listRows(),
 		} {
-			t.Run(variable+"/"+name, func(t *testing.T) {
-				object := encode(t, rows, []byte("{}"))
-				a := ask(t, variable, object)
-				sameAnswer(t, "pyarrow", a.Arrow, rows)
-				sameAnswer(t, "DuckDB", a.DuckDB, rows)
-				a.check(t)
-			})
+			for writer, write := range writers {
+				t.Run(variable+"/"+name+"/"+writer, func(t *testing.T) {
+					a := ask(t, variable, write(t, rows))
+					sameAnswer(t, "pyarrow", a.Arrow, rows)
+					sameAnswer(t, "DuckDB", a.DuckDB, rows)
+					a.check(t)
+				})
+			}
+		}
+	}
+}
+
+// writers are the ways in which objects come about: segments, data files with
+// bloom filters and several row groups, and what these are merged into.
+var writers = map[string]func(testing.TB, []chain.Row) []byte{
+	"segment":   func(t testing.TB, rows []chain.Row) []byte { return encode(t, rows, []byte("{}")) },
+	"data file": func(t testing.TB, rows []chain.Row) []byte { return dataFile(t, smallGroups(), rows, 64, "{}") },
+	"merged": func(t testing.TB, rows []chain.Row) []byte {
+		n := len(rows) * 2 / 3
+		return merge(t, smallGroups(), dataFile(t, smallGroups(), rows[:n], 64, "{}"), encode(t, rows[n:], nil))
+	},
+}
+
+func smallGroups() *DataWriter { return NewDataWriter(DataOptions{GroupRows: 400}) }
+
+// Columns that are looked for in data files have bloom filters, which a reader
+// asks: it finds what is there, and what is not by none of its pages.
+func TestReadersAskBloomFilters(t *testing.T) {
+	rows := turnRows(3000)
+	for variable := range pythons {
+		a := ask(t, variable, dataFile(t, NewDataWriter(DataOptions{GroupRows: 1000}), rows, 64, "{}"))
+		if got := strings.Join(a.Filtered, " "); got != "record_id session_id turn_id user_id" {
+			t.Errorf("%s: DuckDB sees bloom filters on %q", variable, got)
+		}
+		if a.Excluded != 4 {
+			t.Errorf("%s: an absent value was excluded by the filters of %d columns of 4", variable, a.Excluded)
 		}
 	}
 }

@@ -3,7 +3,9 @@
     {"version": DuckDB's, "arrow": [row, …], "duckdb": [row, …], "types": {column: DuckDB's type},
      "schema": [text of a column, …], "encodings": [name, …], "codecs": [name, …], "keys": [name, …],
      "found": {column: how many rows an equality with its own value did not find, over all rows},
-     "missed": [the same by pyarrow's filters]}
+     "missed": [the same by pyarrow's filters],
+     "filtered": [columns with a bloom filter, as DuckDB sees it], "excluded": of these, in how many an absent value is seen
+     to be absent by the filters of all row groups}
 
 A row is {column: null | text | integer | [text, …]}: times are microseconds since 1970, binary values are hex.
 """
@@ -87,6 +89,16 @@ def arrow_not_found(path, rows):
     return missing
 
 
+def filtered(db, path):
+    query = "select distinct path_in_schema from parquet_metadata(?) where bloom_filter_offset is not null order by 1"
+    return [name for (name,) in db.execute(query, [path]).fetchall()]
+
+
+def excluded(db, path, names):
+    query = "select bool_and(bloom_filter_excludes) from parquet_bloom_probe(?, ?, 'nobody has this')"
+    return sum(db.execute(query, [path, name]).fetchone()[0] or False for name in names)
+
+
 def main(path):
     db = duckdb.connect()
     db.execute("set timezone = 'Asia/Tehran'")
@@ -106,6 +118,8 @@ def main(path):
             "keys": sorted(k.decode() for k in meta.metadata or {}),
             "found": not_found(db, path, arrow, types),
             "missed": arrow_not_found(path, arrow),
+            "filtered": filtered(db, path),
+            "excluded": excluded(db, path, filtered(db, path)),
         },
         sys.stdout,
     )
