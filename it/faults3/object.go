@@ -2,12 +2,9 @@ package faults3
 
 import (
 	"bytes"
-	"encoding/xml"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -22,9 +19,19 @@ type object struct {
 
 // A version is one state of an object.
 type version struct {
-	id     string
-	body   []byte
-	marker bool // the key was deleted here
+	id       string
+	body     []byte
+	marker   bool // the key was deleted here
+	modified time.Time
+	etag     string // "": the MD5 of body
+	lock     lock
+}
+
+func (v *version) tag() string {
+	if v.etag != "" {
+		return v.etag
+	}
+	return etag(v.body)
 }
 
 // current returns what a request gets that names no version, nil if it gets
@@ -60,10 +67,13 @@ func (s *Server) push(key string, v version) string {
 		s.objects[key] = o
 	}
 	o.made++
-	v.id = nullVersion
-	if s.opts.Versioned {
+	v.id, v.modified = nullVersion, s.now()
+	switch {
+	case s.opts.Versioned && !s.suspended:
 		v.id = "v" + strconv.Itoa(o.made)
-	} else {
+	case s.opts.Versioned:
+		o.versions = slices.DeleteFunc(o.versions, func(v version) bool { return v.id == nullVersion })
+	default:
 		o.versions = nil
 	}
 	o.versions = append(o.versions, v)
@@ -79,13 +89,15 @@ func (s *Server) put(w http.ResponseWriter, r *request) {
 		refuse(w, http.StatusBadRequest, "InvalidArgument")
 	case s.opts.Checksums == Require && !stated:
 		refuse(w, http.StatusBadRequest, "InvalidRequest")
+	case r.header.Get("X-Amz-Object-Lock-Mode") != "" && !s.opts.ObjectLock:
+		refuse(w, http.StatusBadRequest, "InvalidRequest")
 	case s.racers[r.key][r]:
 		refuse(w, http.StatusConflict, "ConditionalRequestConflict")
 	case r.conditional() && s.objects[r.key].current() != nil:
 		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
 	default:
 		w.Header().Set("ETag", etag(r.body))
-		s.tellVersion(w, s.push(r.key, version{body: r.body}))
+		s.tellVersion(w, s.push(r.key, version{body: r.body, lock: lockOf(r.header)}))
 		for other := range s.racers[r.key] {
 			s.racers[r.key][other] = true
 		}
@@ -107,59 +119,55 @@ func (s *Server) get(w http.ResponseWriter, r *request) {
 		refuse(w, http.StatusNotFound, "NoSuchKey")
 		return
 	}
+	if len(v.body) == 0 && r.header.Get("Range") != "" {
+		refuse(w, http.StatusRequestedRangeNotSatisfiable, "InvalidRange") // net/http has a range of nothing
+		return
+	}
 	s.tellVersion(w, v.id)
-	w.Header().Set("ETag", etag(v.body))
+	w.Header().Set("ETag", v.tag())
+	v.lock.tell(w.Header())
 	w.Header().Set("Content-Type", "application/octet-stream")
-	http.ServeContent(w, r.Request, "", time.Time{}, bytes.NewReader(v.body))
+	http.ServeContent(w, r.Request, "", v.modified, bytes.NewReader(v.body))
 }
 
-// delete takes the key away, or one version of it. Where versions are kept, the
-// key alone is taken away by a marker.
+// delete takes the key away, or one version of it.
 func (s *Server) delete(w http.ResponseWriter, r *request) {
-	id, o := r.URL.Query().Get("versionId"), s.objects[r.key]
-	switch {
-	case id != "" && o != nil:
-		o.versions = slices.DeleteFunc(o.versions, func(v version) bool { return v.id == id })
-	case id == "" && s.opts.Versioned:
+	id, bypass := r.URL.Query().Get("versionId"), r.header.Get("X-Amz-Bypass-Governance-Retention") == "true"
+	marker, locked := s.remove(r.key, id, bypass)
+	if locked {
+		refuseLocked(w)
+		return
+	}
+	if marker != "" {
 		w.Header().Set("X-Amz-Delete-Marker", "true")
-		s.tellVersion(w, s.push(r.key, version{marker: true}))
-	case id == "":
-		delete(s.objects, r.key)
+		s.tellVersion(w, marker)
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-type versionListing struct {
-	XMLName      xml.Name `xml:"ListVersionsResult"`
-	Name, Prefix string
-	IsTruncated  bool
-	Version      []versionEntry
-	DeleteMarker []versionEntry
-}
-
-type versionEntry struct {
-	Key       string
-	VersionID string `xml:"VersionId"`
-	IsLatest  bool
-	Size      int
-}
-
-// listVersions answers ListObjectVersions, all on one page.
-func (s *Server) listVersions(w http.ResponseWriter, prefix string) {
-	page := versionListing{Name: Bucket, Prefix: prefix}
-	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
-		if !strings.HasPrefix(key, prefix) {
-			continue
-		}
-		o := s.objects[key]
-		for i, v := range slices.Backward(o.versions) {
-			e := versionEntry{Key: key, VersionID: v.id, IsLatest: i == len(o.versions)-1, Size: len(v.body)}
-			if v.marker {
-				page.DeleteMarker = append(page.DeleteMarker, e)
-			} else {
-				page.Version = append(page.Version, e)
-			}
-		}
+// remove takes a version away, or the key, id being "": where versions are kept
+// that is by a marker, whose id it returns.
+func (s *Server) remove(key, id string, bypass bool) (marker string, locked bool) {
+	o := s.objects[key]
+	switch {
+	case id == "" && s.opts.Versioned:
+		return s.push(key, version{marker: true}), false
+	case id == "":
+		id = nullVersion
 	}
-	answer(w, page)
+	if o == nil {
+		return "", false
+	}
+	i := slices.IndexFunc(o.versions, func(v version) bool { return v.id == id })
+	switch {
+	case i < 0:
+		return "", false
+	case o.versions[i].lock.keeps(s.now(), bypass):
+		return "", true
+	}
+	o.versions = slices.Delete(o.versions, i, i+1)
+	if len(o.versions) == 0 && !s.opts.Versioned {
+		delete(s.objects, key)
+	}
+	return "", false
 }

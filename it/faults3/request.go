@@ -31,6 +31,10 @@ const (
 	List   Op = "LIST"
 	Ask    Op = "ASK"   // a question about the bucket
 	Other  Op = "OTHER" // anything else
+
+	DeleteMany Op = "DELETEMANY" // DeleteObjects
+	Versions   Op = "VERSIONS"   // ListObjectVersions
+	Upload     Op = "UPLOAD"     // anything about uploads in parts
 )
 
 // A request is one with its body read and its checksums checked.
@@ -43,6 +47,7 @@ type request struct {
 	body        []byte
 	chunked     bool
 	checksum    string // x-amz-checksum-…, or ""
+	fault       Fault  // that it meets
 	err         error  // what is wrong with the body; its text is an S3 code
 }
 
@@ -96,8 +101,14 @@ func (q *request) conditional() bool { return q.op == Put && q.header.Get("If-No
 func opOf(r *http.Request, key string) Op {
 	query := r.URL.Query()
 	switch {
-	case key != "" && (query.Has("uploads") || query.Has("uploadId") || query.Has("delete")):
+	case query.Has("uploads") || query.Has("uploadId"):
+		return Upload
+	case query.Has("delete") && r.Method == http.MethodPost && key == "":
+		return DeleteMany
+	case query.Has("delete"):
 		return Other
+	case query.Has("versions") && r.Method == http.MethodGet && key == "":
+		return Versions
 	case key != "":
 		switch op := Op(r.Method); op {
 		case Put, Get, Head, Delete:

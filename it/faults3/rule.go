@@ -31,9 +31,10 @@ type Fault struct {
 	Delay  time.Duration // before anything happens
 	Status int           // the answer instead of the store's, with Code; nothing takes effect
 	Code   string
-	Drop   bool // cut the connection instead of answering
-	Apply  bool // with Drop: the request takes effect first
-	Torn   bool // the store behind gets the first half of the request, and no more of it
+	Drop   bool   // cut the connection instead of answering
+	Apply  bool   // with Drop: the request takes effect first
+	Keys   string // of DeleteMany: those that contain it fail, with Code, inside a success; the rest goes
+	Torn   bool   // the store behind gets the first half of the request, and no more of it
 	body   func([]byte) (sent []byte, announced int)
 }
 
@@ -56,6 +57,10 @@ func Full() Fault {
 
 // Status answers with an S3 error; nothing takes effect.
 func Status(status int, code string) Fault { return Fault{Name: code, Status: status, Code: code} }
+
+// KeysFail is an answer of success to DeleteMany in which the keys that contain
+// part fail with code, and are still there.
+func KeysFail(part, code string) Fault { return Fault{Name: "keys fail", Keys: part, Code: code} }
 
 // Lost cuts the connection before anything takes effect.
 func Lost() Fault { return Fault{Name: "lost", Drop: true} }

@@ -3,10 +3,12 @@
 //
 //	PUT object        If-None-Match: *, checksums in header or trailer, aws-chunked
 //	GET, HEAD object  Range, versionId
-//	DELETE object     versionId
-//	GET bucket        ListObjectsV2 (prefix, start-after, max-keys), versions,
-//	                  location, versioning, object-lock
+//	DELETE object     versionId, bypass of GOVERNANCE
+//	POST bucket       DeleteObjects
+//	GET bucket        ListObjectsV2 (prefix, start-after, max-keys), versions and
+//	                  uploads (prefix, both markers), location, versioning, object-lock
 //	HEAD bucket
+//	uploads in parts  create, part, complete (If-None-Match: *), abort
 //
 // A [Rule] makes some of the requests go wrong; [Options] describe a store that
 // is odd all of the time, or one that answers as AWS does where others do not.
@@ -18,14 +20,14 @@
 // only TLS matters then.
 //
 // Addressing is path style. There is one bucket. Signatures are not checked,
-// there are no multipart uploads, listings of versions have one page, and what
-// is not listed above is answered with 501.
+// and what is not listed above is answered with 501.
 package faults3
 
 import (
 	"encoding/pem"
 	"encoding/xml"
 	"fmt"
+	"iter"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -63,6 +65,9 @@ type Options struct {
 	// marker on top, after which a create-only PUT is let through: AWS does so,
 	// and some other stores do not.
 	Versioned bool
+	// ObjectLock takes locks on new objects, and keeps what is locked. It goes
+	// with Versioned.
+	ObjectLock bool
 	// Conflicts answers 409 ConditionalRequestConflict, as AWS does, to a
 	// create-only PUT that was under way when another one of its key won. One
 	// that begins later gets 412.
@@ -92,16 +97,19 @@ type Server struct {
 	opts Options
 	http *httptest.Server
 
-	mu       sync.Mutex
-	objects  map[string]*object
-	racers   map[string]map[*request]bool // by key: create-only PUTs under way, and whether another has won meanwhile
-	rules    []*Rule
-	requests []Request
+	mu        sync.Mutex
+	suspended bool // versions are, of a versioned bucket
+	uploads   map[string]*upload
+	begun     int // uploads so far
+	objects   map[string]*object
+	racers    map[string]map[*request]bool // by key: create-only PUTs under way, and whether another has won meanwhile
+	rules     []*Rule
+	requests  []Request
 }
 
 // Start starts a store. The caller closes it.
 func Start(o Options) *Server {
-	s := &Server{opts: o, objects: map[string]*object{}, racers: map[string]map[*request]bool{}}
+	s := &Server{opts: o, objects: map[string]*object{}, uploads: map[string]*upload{}, racers: map[string]map[*request]bool{}}
 	s.http = httptest.NewUnstartedServer(s)
 	if o.TLS {
 		s.http.StartTLS()
@@ -149,8 +157,45 @@ func (s *Server) Set(key string, body []byte) {
 	defer s.mu.Unlock()
 	delete(s.objects, key)
 	if body != nil {
-		s.objects[key] = &object{versions: []version{{id: nullVersion, body: body}}}
+		s.objects[key] = &object{versions: []version{{id: nullVersion, body: body, modified: s.now()}}}
 	}
+}
+
+// Suspend has a bucket with versions keep no more of them than it has.
+func (s *Server) Suspend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.suspended = true
+}
+
+// Everything yields each version of each object with its bytes, and each part
+// of an upload: what lies on the store's disks. A marker has none.
+func (s *Server) Everything() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, key := range slices.Sorted(maps.Keys(s.objects)) {
+			for _, v := range s.objects[key].versions {
+				if !v.marker && !yield(key+"?"+v.id, v.body) {
+					return
+				}
+			}
+		}
+		for id, u := range s.uploads {
+			for n, part := range u.parts {
+				if !yield(fmt.Sprintf("%s?upload=%s&part=%d", u.key, id, n), part) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *Server) now() time.Time {
+	if s.opts.Now != nil {
+		return s.opts.Now()
+	}
+	return time.Now()
 }
 
 // Keys returns the keys that begin with prefix, sorted.
@@ -194,6 +239,7 @@ func (s *Server) Dump(dir string) error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req := parse(r)
 	fault := s.meet(req)
+	req.fault = fault
 	s.enter(req)
 	sleep(r, fault.Delay)
 	rec := httptest.NewRecorder()
@@ -260,6 +306,12 @@ func (s *Server) handle(w http.ResponseWriter, r *request) {
 		s.delete(w, r)
 	case r.op == List:
 		s.list(w, r)
+	case r.op == DeleteMany:
+		s.deleteMany(w, r)
+	case r.op == Versions:
+		s.listVersions(w, r)
+	case r.op == Upload:
+		s.upload(w, r)
 	case r.op == Ask:
 		s.ask(w, r)
 	default:
@@ -282,7 +334,8 @@ func (s *Server) list(w http.ResponseWriter, r *request) {
 	keys = slices.DeleteFunc(keys, func(k string) bool { return k <= after })
 	page := listing{Name: Bucket, Prefix: q.Get("prefix"), MaxKeys: limit, IsTruncated: len(keys) > limit}
 	for _, k := range keys[:min(limit, len(keys))] {
-		page.Contents = append(page.Contents, entry{Key: k, Size: len(s.objects[k].current().body), ETag: etag(s.objects[k].current().body)})
+		v := s.objects[k].current()
+		page.Contents = append(page.Contents, entry{Key: k, Size: len(v.body), ETag: v.tag(), LastModified: stamp(v.modified)})
 	}
 	page.KeyCount = len(page.Contents)
 	if page.IsTruncated {
@@ -301,12 +354,16 @@ type listing struct {
 }
 
 type entry struct {
-	Key  string
-	Size int
-	ETag string
+	Key          string
+	Size         int
+	ETag         string
+	LastModified string
 }
 
-// ask answers questions about the bucket, which has no locks.
+// stamp is a time as listings have it.
+func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// ask answers questions about the bucket, which locks nothing by itself.
 func (s *Server) ask(w http.ResponseWriter, r *request) {
 	q := r.URL.Query()
 	switch {
@@ -320,11 +377,14 @@ func (s *Server) ask(w http.ResponseWriter, r *request) {
 			Status  string   `xml:",omitempty"`
 		}{}
 		if s.opts.Versioned {
-			c.Status = "Enabled"
+			c.Status = map[bool]string{false: "Enabled", true: "Suspended"}[s.suspended]
 		}
 		answer(w, c)
-	case q.Has("versions"):
-		s.listVersions(w, q.Get("prefix"))
+	case q.Has("object-lock") && s.opts.ObjectLock:
+		answer(w, struct {
+			XMLName           xml.Name `xml:"ObjectLockConfiguration"`
+			ObjectLockEnabled string
+		}{ObjectLockEnabled: "Enabled"})
 	case q.Has("object-lock"):
 		refuse(w, http.StatusNotFound, "ObjectLockConfigurationNotFoundError")
 	case r.Method == http.MethodHead:

@@ -277,11 +277,12 @@ func TestDumpStaysInItsFolder(t *testing.T) {
 func TestUnknownRequestsAreRefused(t *testing.T) {
 	srv := start(t, faults3.Options{})
 	for _, r := range []struct{ method, path string }{
-		{"POST", "/archive/k?uploads"},
-		{"POST", "/archive?delete"},
+		{"POST", "/archive/k?delete"},
+		{"POST", "/archive/k?select&select-type=2"},
+		{"GET", "/archive/k?uploadId=1"},
 		{"GET", "/archive?list-type=2&delimiter=/"},
 		{"GET", "/archive"},
-		{"PUT", "/archive/k?partNumber=1&uploadId=1"},
+		{"PUT", "/archive?versioning"},
 	} {
 		req, _ := http.NewRequestWithContext(t.Context(), r.method, srv.URL+r.path, nil)
 		res, err := http.DefaultClient.Do(req)
