@@ -23,6 +23,8 @@ import (
 	"github.com/ledgerlake/ledgerlake/redact"
 )
 
+const dataID = "01KBCDEFGHJKMNPQRSTVWXYZ0R"
+
 // A compaction is what a test does to the line of partition 0, in the order in
 // which a compactor does it.
 type compaction struct {
@@ -32,6 +34,7 @@ type compaction struct {
 	signers   []note.Signer
 	keep      bool // the segments stay
 	fileRows  int  // the most rows of a file; 0 is no limit
+	cut       int  // so many rows of each log go
 }
 
 // compact makes data files of all rows below a watermark, and the next version of
@@ -155,7 +158,13 @@ func (g *compactedLog) write(ctx context.Context, m *archive.Memory, l archive.L
 	doc.ArchiveID = g.ArchiveID
 	day := func(r *chain.Row) string { return time.UnixMicro(r.ArchivedAt.N).UTC().Format(archive.DayLayout) }
 	var tree chain.Tree
-	for rows := g.rows; len(rows) > 0; {
+	for i := range g.rows[:c.cut] {
+		tree.Append(g.rows[i].RowHash)
+	}
+	if c.cut > 0 {
+		doc.Cuts = append(doc.Cuts, archive.CatalogCut{Tenant: g.Tenant, ID: dataID, Size: tree.Size, Head: g.rows[c.cut-1].RowHash, Frontier: slices.Clone(tree.Frontier)})
+	}
+	for rows := g.rows[c.cut:]; len(rows) > 0; {
 		n := 1
 		for n < len(rows) && day(&rows[n]) == day(&rows[0]) && (c.fileRows == 0 || n < c.fileRows) {
 			n++
@@ -307,7 +316,7 @@ func eraseBy(t *testing.T, session string, s chain.Sentinel) func(*chain.Row) {
 // conflict, after a start and in a process that knew the row. A row that was erased
 // hard has no coordinates left: what comes again is a row.
 func TestARepeatOfAnErasedRowIsNoConflict(t *testing.T) {
-	const id = "01KBCDEFGHJKMNPQRSTVWXYZ0R"
+	const id = dataID
 	for name, tc := range map[string]struct {
 		sentinel chain.Sentinel
 		rows     int
@@ -484,4 +493,118 @@ func TestAStartRefusesACatalog(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A segment that is compared with Kafka may name rows that lie in data files now,
+// and were erased or cut since: what nobody can say any more is not held against
+// it. What is there is.
+func TestComparedWithRowsInDataFiles(t *testing.T) {
+	for name, tc := range map[string]struct {
+		c      compaction
+		forged bool
+	}{
+		"whole":       {},
+		"small files": {c: compaction{fileRows: 2}},
+		"erased":      {c: compaction{change: eraseBy(t, "s", chain.Sentinel{ID: dataID, All: true})}},
+		"erased hard": {c: compaction{change: eraseBy(t, "s", chain.Sentinel{ID: dataID, All: true, User: true, Hard: true})}},
+		"cut":         {c: compaction{cut: 6}},
+		"not as hashed": {forged: true, c: compaction{change: func(row *chain.Row) {
+			row.TurnID = audit.Str("t-2")
+		}}},
+	} {
+		for _, window := range []int{2, 100} {
+			t.Run(fmt.Sprintf("%s, window %d", name, window), func(t *testing.T) {
+				inWorld(t, 1, func(w *world) {
+					key := newKey(t, "k")
+					signed := func(s *pipeline.Settings) { signedBy(t, key)(s); s.AnchorTopic = "" }
+					w.archivedWith(signed, calls("s", 0, 6), calls("u", 0, 1))
+					tc.c.signers, tc.c.watermark = []note.Signer{key}, 2
+					w.compact(compaction{watermark: 2, signers: tc.c.signers})
+					r := w.tether().ingest(2, signed, unanchored)
+					w.produce(0, append(calls("s", 0, 6), call("s", 4, `,"toolName":"x"`), call("s", 3, ""))...)
+					r.waitOffset(15)
+					r.wantCleanStop()
+					w.compact(tc.c)
+					again := w.ingest(signed, func(s *pipeline.Settings) { s.Group, s.Window = "other", window })
+					if tc.forged {
+						again.wantStopped("data/acme/", "row_hash")
+						return
+					}
+					again.waitOffset(15)
+					again.wantCleanStop()
+					if len(again.compared) == 0 {
+						t.Error("nothing was compared")
+					}
+				})
+			})
+		}
+	}
+}
+
+// A chain reset of a compacted line declares void what no anchor covers, and the
+// line goes on behind it.
+func TestResetOfACompactedLine(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.archivedWith(func(*pipeline.Settings) {}, calls("a", 0, 2), calls("a", 2, 2))
+		w.compact(compaction{watermark: 2})
+		r := w.ingest(unanchored)
+		for i := range 3 {
+			w.produce(0, calls("b", 2*i, 2)...)
+			w.waitSegments(1 + i)
+		}
+		r.wantCleanStop()
+		w.damage(3)
+		w.ingest().wantStopped("reset-chain")
+		plan := w.reset()
+		if plan.Ordinal != 5 || len(plan.Voided) != 2 || plan.Offset != 6 {
+			t.Errorf("segment %d declares %d void, and goes on at offset %d", plan.Ordinal, len(plan.Voided), plan.Offset)
+		}
+		r = w.ingest()
+		w.waitCommitted(0, 10)
+		r.wantCleanStop()
+		w.wantExit(4)
+	})
+}
+
+// The key of a log is tried on its newest row, also where that lies in a data
+// file, and also where it was erased.
+func TestKeyedLogsBehindACompactedLine(t *testing.T) {
+	for name, change := range map[string]func(*chain.Row){
+		"live": nil,
+		"erased": func(row *chain.Row) {
+			_, err := redact.Erase(chain.NewHasher(nil), row, chain.Sentinel{ID: dataID, All: true})
+			check(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				r := w.ingest(keyedBy(someMaster))
+				w.produceFor("acme", 0)
+				w.waitSegments(1)
+				r.wantCleanStop()
+				w.compact(compaction{watermark: 1, change: change, keys: chain.MasterKeys(someMaster)})
+				other := w.ingest(keyedBy(append([]byte("x"), someMaster...)))
+				w.produceFor("acme", 1)
+				other.wantStopped("row_hash")
+				again := w.ingest(keyedBy(someMaster))
+				w.waitSegments(1)
+				again.wantCleanStop()
+			})
+		})
+	}
+}
+
+// Where no key is known and the group has vouched for nothing, a start does not
+// take over what it cannot compare, unless it is told to.
+func TestAnUnsignedCompactedLineNeedsAVoucher(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.archivedWith(func(*pipeline.Settings) {}, calls("a", 0, 3))
+		w.compact(compaction{watermark: 1})
+		other := func(s *pipeline.Settings) { s.Group = "other" }
+		w.ingest(other).wantStopped("vouched for nothing", "trust-tail")
+		r := w.ingest(other, func(s *pipeline.Settings) { s.TrustTail = true })
+		r.waitOffset(3)
+		r.wantCleanStop()
+		w.wantExit(0)
+	})
 }

@@ -208,7 +208,7 @@ func (c *consumer) resumeOrForgo(ctx context.Context, l archive.Line, v *voucher
 func (c *consumer) resume(ctx context.Context, l archive.Line, v *voucher, known []*copied, forgone []chain.Hash) (r *resumed, err error) {
 	for attempt := 1; ; attempt++ {
 		err := c.inTurn(ctx, func() (err error) { r, err = c.resumeOnce(ctx, l, v, known, forgone); return err })
-		if err == nil || isVerdict(err) && attempt > 1 {
+		if err == nil || (isVerdict(err) || c.isFinal(err)) && attempt > 1 {
 			return r, err
 		}
 		if errors.Is(err, errResetBelow) {
