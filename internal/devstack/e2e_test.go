@@ -40,6 +40,16 @@ func TestEmbeddedS3IsABucket(t *testing.T) {
 	})
 }
 
+// It lets compact take things away as well.
+func TestEmbeddedS3IsAStore(t *testing.T) {
+	s := bring(t, Options{Dir: t.TempDir()})
+	n := 0
+	archivetest.RunStore(t, func(t *testing.T) *archivetest.Yard {
+		n++
+		return &archivetest.Yard{Store: openBucket(t, s, fmt.Sprintf("/case-%03d", n))}
+	})
+}
+
 // A log of calls remembers the S3 requests of a stack.
 type callLog struct {
 	mu    sync.Mutex
