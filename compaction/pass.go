@@ -41,6 +41,7 @@ type pass struct {
 	cuts      map[string]*archive.CatalogCut // that are carried out in this pass
 	entries   *entries
 	swept     bool
+	looking   int64 // bytes of files that are still read to find repeats
 	versions  map[string][]archive.Version // by key, as far as they were asked for
 }
 
@@ -109,7 +110,7 @@ func (p *pass) run() (err error) {
 // begins makes ready for the work.
 func (p *pass) begins() {
 	p.hashers, p.puts = chain.NewHashers(p.e.LogKeys), newPutter(p.e)
-	p.watermark, p.res.Anchored = p.s.watermark(), p.s.anchored()
+	p.watermark, p.res.Anchored, p.looking = p.s.watermark(), p.s.anchored(), p.e.PassBytes/16
 	p.removed, p.touched, p.gone, p.locked = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	p.versions, p.cuts = map[string][]archive.Version{}, map[string]*archive.CatalogCut{}
 	p.entries = newEntries(p.s, p.d)

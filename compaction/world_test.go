@@ -32,6 +32,7 @@ type world struct {
 	landed         map[string]bool
 	now            time.Time
 	settings       Settings
+	reader         *control.Reader
 }
 
 func newWorld(t testing.TB) *world {
@@ -96,16 +97,6 @@ func (w *world) wantExit(exit int) *proof.Report {
 	return r
 }
 
-// pass makes one pass of a line by a new engine, which must go through.
-func (w *world) pass(l archive.Line, d *Duties) Result {
-	w.t.Helper()
-	r, err := New(w.settings).Pass(context.Background(), l, d)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return r
-}
-
 // passes makes passes until nothing is left to do.
 func (w *world) passes(e *Engine, l archive.Line, d *Duties) (all []Result) {
 	w.t.Helper()
@@ -144,7 +135,10 @@ func (w *world) order(tenant, kind, id string, members map[string]any) {
 // duties returns what governs a line now, all of it due at once.
 func (w *world) duties(l archive.Line) *Duties {
 	w.t.Helper()
-	g, err := control.Read(context.Background(), w.store, control.ReadOptions{Root: w.settings.Root, Keys: w.settings.Keys})
+	if w.reader == nil {
+		w.reader = control.NewReader(w.store, control.ReadOptions{Root: w.settings.Root, Keys: w.settings.Keys})
+	}
+	g, err := w.reader.Read(context.Background())
 	if err != nil {
 		w.t.Fatal(err)
 	}

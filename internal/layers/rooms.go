@@ -49,8 +49,9 @@ var Rooms = []Room{
 	},
 	{
 		Folder: "redact", Never: talking,
-		Imports: []string{"audit", "chain", "internal/strictyaml"},
-		Drivers: []string{"golang.org/x/text"},
+		Imports:     []string{"audit", "chain", "internal/strictyaml"},
+		Drivers:     []string{"golang.org/x/text"},
+		TestDrivers: []string{ulid},
 	},
 	{
 		Folder: "parquet", Never: talking,
