@@ -196,6 +196,13 @@ var Rooms = []Room{
 		TestImports: []string{"awskms/kmstest"},
 	},
 	{
+		Folder:      "cmd/compact",
+		Imports:     slices.Concat(product, []string{"control", "retention", "compaction", "config", "kafka", "daemon", "signing"}),
+		Drivers:     slices.Concat(kafka, []string{ulid, zap, pflag, prom, note}),
+		TestDrivers: []string{kfake},
+		TestImports: []string{"internal/workload"},
+	},
+	{
 		Folder:      "cmd/verify",
 		Imports:     slices.Concat(product, []string{"config", "kafka", "proof/offline"}),
 		Drivers:     slices.Concat(kafka, []string{zap, pflag}), // copies of anchors lie in Kafka
