@@ -495,3 +495,15 @@ func (g *Governor) context(s *survey, t *control.Tenant, r *control.Row, o *Offb
 	o.Contexts = append(o.Contexts, Payload{ID: own.String(), Redaction: red, Of: Extent{Rows: 1}})
 	return nil
 }
+
+// Reason puts a reason into what is ordered.
+func (o *Offboarding) Reason(text string) {
+	for i := range o.Contexts {
+		o.Contexts[i].Redaction.Reason = "offboarding: " + text
+	}
+	for _, x := range o.Expiries {
+		if x.Cut != nil {
+			x.Cut.Policy = "offboarding: " + text
+		}
+	}
+}

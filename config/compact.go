@@ -259,6 +259,16 @@ func (c *Compact) keyRules(origins Origins) []rule {
 	}
 }
 
+// CheckSigning finds what keeps a process from writing catalogs that count.
+func (c *Compact) CheckSigning(origins Origins) error {
+	signs := len(c.Keys.Files) > 0 || c.Keys.KMS.Key != ""
+	anchors := len(c.Good) > 0 || len(c.Keys.Anchor) > 0
+	return firstBroken(origins, []rule{
+		{signs && !anchors, "key", "not set: catalogs are to be signed, so give the vkey that signs anchors (--key, or anchor-keys): what nobody vouched for is not compacted"},
+		{anchors && !signs, "catalog-key", "not set: anchors are signed, and catalogs that nobody signed would not count. Make one with ledgerlake-verify keygen, and name its vkey in ledgerlake-ingest's catalog-keys"},
+	})
+}
+
 // everything is the settings of all commands that share a file and the
 // environment.
 func everything() []Section {

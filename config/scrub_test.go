@@ -18,8 +18,8 @@ func TestReadScrubPolicy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	origins := config.Origins{"scrub-policy": "--scrub-policy"}
 	for text, want := range map[string]string{
-		"":                                        "empty file",
-		"name: x\nrules:\n- {rule: ssn}\n":        `rules.1.rule (line 3): "ssn" is no rule`,
+		"":                                 "empty file",
+		"name: x\nrules:\n- {rule: ssn}\n": `rules.1.rule (line 3): "ssn" is no rule`,
 		"name: x\nrules:\n- {rule: ssn-us}\nx: y": "x (line 4): no such member",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -39,6 +39,12 @@ var Anchors = Use{
 	Unsigned: "anchors are not signed: whoever can write to the bucket can write another archive; set anchor-key or anchor-kms-key (docs/keys.md)",
 }
 
+// Catalogs are what compaction signs.
+var Catalogs = Use{
+	What: "catalogs", Role: sign.Catalog, Files: "catalog-key", KMS: "catalog-kms-key",
+	Unsigned: "catalogs are not signed, and unsigned anchors count: whoever can write to the bucket can write another archive; set catalog-key and key (docs/keys.md)",
+}
+
 // Keys are what notes are signed with, and which keys are good:
 //
 //	files            each signs each note

@@ -108,7 +108,7 @@ func TestDeadlockIsNotAlive(t *testing.T) {
 func ask(t *testing.T, h *health, m *metrics, path string) (code int, body map[string]any) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	daemon.Handler(h, m.registry).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	daemon.Handler(h, m.Registry).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 		t.Fatalf("%s: %v: %s", path, err, w.Body)
 	}
@@ -137,7 +137,7 @@ func TestOtherRequests(t *testing.T) {
 	for request, want := range map[string]int{"GET /": 404, "GET /debug/pprof/": 404, "POST /metrics": 405, "HEAD /healthz": 200, "GET /metrics": 200} {
 		method, path, _ := strings.Cut(request, " ")
 		w := httptest.NewRecorder()
-		daemon.Handler(h, m.registry).ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		daemon.Handler(h, m.Registry).ServeHTTP(w, httptest.NewRequest(method, path, nil))
 		if w.Code != want {
 			t.Errorf("%s: %d, want %d", request, w.Code, want)
 		}

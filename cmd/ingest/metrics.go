@@ -2,16 +2,14 @@ package main
 
 import (
 	"errors"
-	"runtime"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 	"github.com/ledgerlake/ledgerlake/s3sink"
 )
@@ -23,60 +21,52 @@ const namespace = "ledgerlake_ingest"
 // no tenant, record or store can move; topics and partitions only move that of
 // lag (see [lagSeries]). docs/operations.md has the list.
 type metrics struct {
-	registry *prometheus.Registry
+	*daemon.Metrics
 
 	rows, duplicates, gaps, segments      prometheus.Counter
 	adopted, compared, anchors, notCopied prometheus.Counter
 	assigned, revoked, stops, split       prometheus.Counter
-	rejects, retries, requests, connects  *prometheus.CounterVec
+	rejects, retries, connects            *prometheus.CounterVec
 	kafkaRead, kafkaErrors, groupErrors   prometheus.Counter
 	segmentRows, segmentBytes             prometheus.Histogram
-	commitSeconds, delay, requestsSeconds prometheus.Histogram
+	commitSeconds, delay                  prometheus.Histogram
 
 	tenants *topTenants // nil: none is named
 }
 
 // newMetrics returns metrics of what status and the events of the pipeline say.
 func newMetrics(status func() pipeline.Status, h config.HTTP) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry()}
-	m.rows = m.counter("rows_total", "Rows that are durable, those of rejected records and of gaps too.")
-	m.rejects = m.counters("rejected_rows_total", "Rows that are rejected records, by reason.", "reason")
-	m.duplicates = m.counter("duplicates_total", "Records that repeat an archived row and became none.")
-	m.gaps = m.counter("lost_offsets_total", "Offsets that Kafka deleted before they were archived. Any is an alarm.")
-	m.segments = m.counter("segments_total", "Segments that this process wrote.")
-	m.segmentRows = m.histogram("segment_rows", "Rows of a segment.", prometheus.ExponentialBuckets(1, 4, 9))
-	m.segmentBytes = m.histogram("segment_bytes", "Size of a segment's object.", prometheus.ExponentialBuckets(4<<10, 4, 8))
-	m.commitSeconds = m.histogram("commit_seconds", "From the closing of a batch to the durable segment: stamp, encode and PUT, with all tries.", seconds[:16])
-	m.delay = m.histogram("record_delay_seconds", "From a record's timestamp to its being durable, for each record.", seconds)
-	m.adopted = m.counter("adopted_segments_total", "Segments that another process had written where this one was about to.")
-	m.compared = m.counter("compared_segments_total", "Archived segments that were compared with Kafka.")
-	m.anchors = m.counter("anchors_total", "Anchors that this process wrote.")
-	m.notCopied = m.counter("anchor_copy_failures_total", "Tries to copy anchors to Kafka or the second bucket that failed.")
-	m.retries = m.counters("retries_total", "Tries at the store that failed and are repeated, by what was asked and why it failed.", "operation", "cause")
-	m.requests = m.counters("store_requests_total", "Requests to the store, by S3's name and the answer's status; none: no answer. 412 is usual.", "operation", "code")
-	m.requestsSeconds = m.histogram("store_request_seconds", "How long the store took to answer a request.", seconds[:14])
-	m.connects = m.counters("kafka_connects_total", "Tries to connect to a broker, login included, by how they ended.", "outcome")
-	m.kafkaRead = m.counter("kafka_read_bytes_total", "Bytes of the brokers' answers, compressed as they came.")
-	m.kafkaErrors = m.counter("kafka_request_errors_total", "Requests to brokers that were not answered.")
-	m.groupErrors = m.counter("kafka_group_errors_total", "Errors that ended a session of the group; the client joins again.")
-	m.assigned = m.counter("partitions_assigned_total", "Partitions that this process was given, counted each time.")
-	m.revoked = m.counter("partitions_revoked_total", "Partitions that were taken away again, counted each time.")
-	m.stops = m.counter("partition_stops_total", "Partitions that stopped for a fault. Any is an alarm.")
-	m.split = m.counter("split_tenants_total", "Tenants that were found in more than one partition of a topic, and so have more than one log.")
+	m := &metrics{Metrics: daemon.NewMetrics(namespace, version)}
+	m.rows = m.Counter("rows_total", "Rows that are durable, those of rejected records and of gaps too.")
+	m.rejects = m.Counters("rejected_rows_total", "Rows that are rejected records, by reason.", "reason")
+	m.duplicates = m.Counter("duplicates_total", "Records that repeat an archived row and became none.")
+	m.gaps = m.Counter("lost_offsets_total", "Offsets that Kafka deleted before they were archived. Any is an alarm.")
+	m.segments = m.Counter("segments_total", "Segments that this process wrote.")
+	m.segmentRows = m.Histogram("segment_rows", "Rows of a segment.", prometheus.ExponentialBuckets(1, 4, 9))
+	m.segmentBytes = m.Histogram("segment_bytes", "Size of a segment's object.", prometheus.ExponentialBuckets(4<<10, 4, 8))
+	m.commitSeconds = m.Histogram("commit_seconds", "From the closing of a batch to the durable segment: stamp, encode and PUT, with all tries.", daemon.Seconds[:16])
+	m.delay = m.Histogram("record_delay_seconds", "From a record's timestamp to its being durable, for each record.", daemon.Seconds)
+	m.adopted = m.Counter("adopted_segments_total", "Segments that another process had written where this one was about to.")
+	m.compared = m.Counter("compared_segments_total", "Archived segments that were compared with Kafka.")
+	m.anchors = m.Counter("anchors_total", "Anchors that this process wrote.")
+	m.notCopied = m.Counter("anchor_copy_failures_total", "Tries to copy anchors to Kafka or the second bucket that failed.")
+	m.retries = m.Counters("retries_total", "Tries at the store that failed and are repeated, by what was asked and why it failed.", "operation", "cause")
+	m.connects = m.Counters("kafka_connects_total", "Tries to connect to a broker, login included, by how they ended.", "outcome")
+	m.kafkaRead = m.Counter("kafka_read_bytes_total", "Bytes of the brokers' answers, compressed as they came.")
+	m.kafkaErrors = m.Counter("kafka_request_errors_total", "Requests to brokers that were not answered.")
+	m.groupErrors = m.Counter("kafka_group_errors_total", "Errors that ended a session of the group; the client joins again.")
+	m.assigned = m.Counter("partitions_assigned_total", "Partitions that this process was given, counted each time.")
+	m.revoked = m.Counter("partitions_revoked_total", "Partitions that were taken away again, counted each time.")
+	m.stops = m.Counter("partition_stops_total", "Partitions that stopped for a fault. Any is an alarm.")
+	m.split = m.Counter("split_tenants_total", "Tenants that were found in more than one partition of a topic, and so have more than one log.")
 	m.begin()
 	if h.TopTenants > 0 {
 		m.tenants = newTopTenants(h.TopTenants)
-		m.registry.MustRegister(m.tenants)
+		m.MustRegister(m.tenants)
 	}
-	m.registry.MustRegister(
-		newStanding(status, h.LagBy), m.buildInfo(),
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	m.MustRegister(newStanding(status, h.LagBy))
 	return m
 }
-
-// seconds are the bounds of histograms of time, from 5 ms to a day.
-var seconds = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600}
 
 // begin makes the series that are known from the start, so that a rate sees
 // the first of a kind.
@@ -142,24 +132,6 @@ func (m *metrics) committed(c pipeline.Commit) {
 	}
 }
 
-// requested counts a request to the store.
-func (m *metrics) requested(r s3sink.Request) {
-	m.requests.WithLabelValues(r.Operation, codeOf(r.Status)).Inc()
-	m.requestsSeconds.Observe(r.Took.Seconds())
-}
-
-// codeOf returns a status as a label; those that no store should give share
-// one for their class.
-func codeOf(status int) string {
-	switch status {
-	case 0:
-		return "none"
-	case 200, 204, 206, 400, 401, 403, 404, 409, 412, 429, 500, 502, 503, 504:
-		return strconv.Itoa(status)
-	}
-	return strconv.Itoa(status/100%10) + "xx"
-}
-
 // operationOf returns what was asked of the store.
 func operationOf(err error) string {
 	var e *s3sink.Error
@@ -195,30 +167,4 @@ func causeOf(err error) string {
 		return "server_error"
 	}
 	return "other"
-}
-
-func (m *metrics) counter(name, help string) prometheus.Counter {
-	c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
-	m.registry.MustRegister(c)
-	return c
-}
-
-func (m *metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
-	m.registry.MustRegister(c)
-	return c
-}
-
-func (m *metrics) histogram(name, help string, bounds []float64) prometheus.Histogram {
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: bounds})
-	m.registry.MustRegister(h)
-	return h
-}
-
-// buildInfo is 1, and says by labels what runs.
-func (m *metrics) buildInfo() prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "build_info", Help: "1; the labels say which version runs, and what built it.",
-		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()},
-	}, func() float64 { return 1 })
 }

@@ -34,7 +34,7 @@ func idle() pipeline.Status { return pipeline.Status{} }
 func scrape(t *testing.T, m *metrics) (series []string, size int) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	daemon.Handler(&health{}, m.registry).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	daemon.Handler(&health{}, m.Registry).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	if w.Code != 200 {
 		t.Fatalf("status %d: %s", w.Code, w.Body)
 	}
@@ -113,9 +113,9 @@ func TestEventsAreCounted(t *testing.T) {
 	m := newMetrics(idle, config.HTTP{})
 	fire(m.events())
 	m.committed(pipeline.Commit{Rows: 2, Bytes: 5000, Took: 30 * time.Millisecond, Timestamps: []int64{time.Now().UnixMilli() - 700, time.Now().UnixMilli() + 60_000}})
-	m.requested(s3sink.Request{Operation: "PutObject", Status: 412, Took: time.Millisecond})
-	m.requested(s3sink.Request{Operation: "PutObject", Status: 418, Took: time.Second})
-	m.requested(s3sink.Request{Operation: "GetObject", Took: time.Second})
+	m.Requested(s3sink.Request{Operation: "PutObject", Status: 412, Took: time.Millisecond})
+	m.Requested(s3sink.Request{Operation: "PutObject", Status: 418, Took: time.Second})
+	m.Requested(s3sink.Request{Operation: "GetObject", Took: time.Second})
 	hooks := clientHooks{m}
 	hooks.OnBrokerConnect(kgo.BrokerMetadata{}, 0, nil, nil)
 	hooks.OnBrokerConnect(kgo.BrokerMetadata{}, 0, nil, errors.New("refused"))
@@ -230,8 +230,8 @@ func TestMetricsLint(t *testing.T) {
 		return pipeline.Status{Partitions: []pipeline.PartitionStatus{{Line: orders, End: 1}}}
 	}, config.HTTP{LagBy: config.LagByPartition, TopTenants: 1})
 	fire(m.events())
-	m.requested(s3sink.Request{Operation: "PutObject", Status: 200})
-	problems, err := testutil.GatherAndLint(m.registry)
+	m.Requested(s3sink.Request{Operation: "PutObject", Status: 200})
+	problems, err := testutil.GatherAndLint(m.Registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,8 +333,8 @@ func metricsTable(t *testing.T) string {
 	m := newMetrics(func() pipeline.Status {
 		return pipeline.Status{Partitions: []pipeline.PartitionStatus{{Line: orders, End: 1}}}
 	}, config.HTTP{LagBy: config.LagByPartition, TopTenants: 1})
-	m.requested(s3sink.Request{Operation: "PutObject", Status: 200})
-	families, err := m.registry.Gather()
+	m.Requested(s3sink.Request{Operation: "PutObject", Status: 200})
+	families, err := m.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func newProcess(ctx context.Context, s *config.Ingest, origins config.Origins, s
 	if p.scrub, err = config.ReadScrubPolicy(s.ScrubPolicy, origins); err != nil {
 		return nil, err
 	}
-	s.S3.OnRequest = p.metrics.requested
+	s.S3.OnRequest = p.metrics.Requested
 	if p.bucket, err = openBucket(ctx, s); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (p *process) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer daemon.Serve(listener, p.health, p.metrics.registry)()
+	defer daemon.Serve(listener, p.health, p.metrics.Registry)()
 	defer context.AfterFunc(ctx, p.stopping)()
 	s := p.pipelineSettings()
 	if err := p.ready(ctx, &s); err != nil {

@@ -52,6 +52,7 @@ var Rooms = []Room{
 		Imports:     []string{"audit", "chain", "internal/strictyaml"},
 		Drivers:     []string{"golang.org/x/text"},
 		TestDrivers: []string{ulid},
+		TestImports: []string{"internal/workload"},
 	},
 	{
 		Folder: "parquet", Never: talking,
