@@ -778,10 +778,9 @@ func (b *base) checkRepeat(f *archive.CatalogFile, r repeat, row *chain.Row) {
 // nothing dooms. A receipt that names rows of one says that they are gone.
 func (b *base) checkBelow(ctx context.Context) error {
 	for _, s := range b.below {
-		if !b.c.doomed[s.Key] {
+		doomed := b.c.doomed[s.Key]
+		if !doomed {
 			b.rep.strays.add(s.Key)
-			b.v.progress(0)
-			continue
 		}
 		stated := b.hashes[s.at.Ordinal]
 		if stated == nil {
@@ -793,18 +792,35 @@ func (b *base) checkBelow(ctx context.Context) error {
 			return err
 		}
 		b.v.progress(0)
-		switch {
-		case o.wrong != nil && o.body == nil:
-			b.catalogFault(s.Key, o.wrong.kind, o.wrong.text)
-		case o.sum != *stated:
-			b.catalogFault(s.Key, FaultHash, fmt.Sprintf("its SHA-256 is %s; its anchor states %s", short(o.sum), short(*stated)))
-		case o.wrong != nil:
-			b.catalogFault(s.Key, o.wrong.kind, o.wrong.text)
-		default:
-			b.stillThere(o)
-		}
+		b.lookBelow(s.Key, o, *stated, doomed)
 	}
 	return nil
+}
+
+// lookBelow judges one of them.
+func (b *base) lookBelow(key string, o *object, stated chain.Hash, doomed bool) {
+	switch {
+	case o.wrong != nil && o.wrong.kind == FaultMissing: // since it was listed
+	case o.sum == stated && o.wrong == nil:
+		b.stillThere(o)
+	case !doomed: // a stray, whatever it is
+	case o.sum != stated && b.misput(o):
+		b.rep.strays.add(key)
+	case o.sum != stated && o.body != nil:
+		b.catalogFault(key, FaultHash, fmt.Sprintf("its SHA-256 is %s; its anchor states %s", short(o.sum), short(stated)))
+	default:
+		b.catalogFault(key, o.wrong.kind, o.wrong.text)
+	}
+}
+
+// misput reports whether a segment that another one has the place of is right in
+// itself: a writer that slept put it there, when the place was free again.
+func (b *base) misput(o *object) bool {
+	if o.wrong != nil || o.body == nil {
+		return false
+	}
+	d := b.v.digest(o)
+	return !d.broken && !slices.ContainsFunc(d.faults, func(f Fault) bool { return f.Kind != FaultErasure })
 }
 
 // stillThere names rows of a segment that a receipt calls erased: in a segment

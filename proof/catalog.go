@@ -58,12 +58,12 @@ func (j *joiner) catalogs(ctx context.Context) (*lineCatalog, error) {
 	}
 	var previous *catalogNote
 	for i, o := range versions {
-		n, err := j.catalogVersion(ctx, o, previous)
+		last := i == len(versions)-1
+		n, err := j.catalogVersion(ctx, o, previous, last)
 		if err != nil {
 			return nil, err
 		}
 		c.notes[o.Key] = o
-		last := i == len(versions)-1
 		if n != nil {
 			if err := j.listed(ctx, c, n, last); err != nil {
 				return nil, err
@@ -95,10 +95,11 @@ type catalogNote struct {
 	sum chain.Hash // of its text
 }
 
-// catalogVersion reads one version. It returns nil where that says nothing.
-func (j *joiner) catalogVersion(ctx context.Context, o archive.Object, previous *catalogNote) (*catalogNote, error) {
+// catalogVersion reads one version. It returns nil where that says nothing. One
+// that is not the newest may be gone since it was listed.
+func (j *joiner) catalogVersion(ctx context.Context, o archive.Object, previous *catalogNote, newest bool) (*catalogNote, error) {
 	body, wrong, err := j.v.note(ctx, o)
-	if err != nil {
+	if err != nil || !newest && wrong != nil && wrong.kind == FaultMissing {
 		return nil, err
 	}
 	j.v.progress(0)
@@ -233,6 +234,10 @@ func (j *joiner) part(ctx context.Context, c *lineCatalog, ref *archive.CatalogP
 		return nil, err
 	}
 	j.v.progress(0)
+	if wrong != nil && wrong.kind == FaultMissing {
+		p.here = false
+		return p, nil
+	}
 	if wrong == nil {
 		wrong = p.read(body, ref, j.l.lineKey)
 	}
@@ -346,7 +351,7 @@ func (j *joiner) survivors(ctx context.Context, c *lineCatalog) error {
 			continue
 		}
 		if f := c.old[o.Key]; f != nil {
-			if err := j.survivor(ctx, o, f); err != nil {
+			if err := j.survivor(ctx, o, f, c.doomed[o.Key]); err != nil {
 				return err
 			}
 			continue
@@ -355,14 +360,17 @@ func (j *joiner) survivors(ctx context.Context, c *lineCatalog) error {
 		if !c.doomed[o.Key] {
 			j.rep.strays.add(o.Key)
 		}
+		if err := j.straying(ctx, o); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// survivor checks one of them.
-func (j *joiner) survivor(ctx context.Context, o archive.Object, f *archive.CatalogFile) error {
+// survivor checks one of them. A doomed one may be gone since it was listed.
+func (j *joiner) survivor(ctx context.Context, o archive.Object, f *archive.CatalogFile, doomed bool) error {
 	body, wrong, err := j.v.get(ctx, o)
-	if err != nil {
+	if err != nil || doomed && wrong != nil && wrong.kind == FaultMissing {
 		return err
 	}
 	j.v.progress(0)
@@ -374,22 +382,47 @@ func (j *joiner) survivor(ctx context.Context, o archive.Object, f *archive.Cata
 		j.catalogFault(o.Key, wrong.kind, wrong.text)
 		return nil
 	}
-	name, _ := archive.ParseDataKey(o.Key)
-	line := archive.Line{Topic: unescape(j.l.topic), TopicID: unescape(j.l.topicID), Partition: name.Partition}
-	if !j.v.governed() || len(j.v.governs.Tenant(f.Tenant).Named(line, f.FirstSeq, f.LastSeq)) == 0 {
+	if !j.v.governed() || len(j.v.governs.Tenant(f.Tenant).Named(j.lineOf(), f.FirstSeq, f.LastSeq)) == 0 {
 		return nil
 	}
-	names := j.v.governs.Tenant(f.Tenant).Sweep(line, f.FirstSeq, f.LastSeq)
-	err = safely(func() error { return j.leftIn(o.Key, body, names) })
+	names := j.v.governs.Tenant(f.Tenant).Sweep(j.lineOf(), f.FirstSeq, f.LastSeq)
+	err = safely(func() error { return j.leftIn(o.Key, body, names, "in a file that was replaced") })
 	if err != nil {
 		j.catalogFault(o.Key, FaultUnreadable, err.Error())
 	}
 	return nil
 }
 
-// leftIn names the first row of an older data file that a receipt calls erased,
-// and that has content there.
-func (j *joiner) leftIn(key string, body []byte, names *control.Sweep) error {
+// lineOf returns the line, as far as its keys tell.
+func (j *joiner) lineOf() archive.Line {
+	return archive.Line{Topic: unescape(j.l.topic), TopicID: unescape(j.l.topicID), Partition: j.l.partition}
+}
+
+// straying looks into a data file that no version lists, for rows that receipts
+// name. Nothing vouches for it, and it need not be one at all.
+func (j *joiner) straying(ctx context.Context, o archive.Object) error {
+	name, _ := archive.ParseDataKey(o.Key)
+	tenant := unescape(name.EscapedTenant)
+	if !j.v.governed() || len(j.v.governs.Tenant(tenant).Named(j.lineOf(), name.FirstSeq, name.LastSeq)) == 0 {
+		return nil
+	}
+	body, wrong, err := j.v.get(ctx, o)
+	if err != nil || wrong != nil {
+		return err
+	}
+	// What cannot be read shows nothing.
+	_ = safely(func() error {
+		if err := parquet.CheckLayout(body); err != nil {
+			return err
+		}
+		return j.leftIn(o.Key, body, j.v.governs.Tenant(tenant).Sweep(j.lineOf(), name.FirstSeq, name.LastSeq), "in a file that no version of the catalog lists")
+	})
+	return nil
+}
+
+// leftIn names the first row of a data file that a receipt calls erased, and that
+// has content there.
+func (j *joiner) leftIn(key string, body []byte, names *control.Sweep, where string) error {
 	file, err := parquet.Open(body)
 	if err != nil {
 		return err
@@ -407,7 +440,7 @@ func (j *joiner) leftIn(key string, body []byte, names *control.Sweep) error {
 			if what == "" || !n.Anchored {
 				continue
 			}
-			f := Fault{Kind: FaultErasure, Key: key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the row was erased, and %s is still there, in a file that was replaced", n.Order, what)}
+			f := Fault{Kind: FaultErasure, Key: key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the row was erased, and %s is still there, %s", n.Order, what, where)}
 			locate(&f, row)
 			j.fault(f)
 			return nil

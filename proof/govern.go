@@ -32,7 +32,7 @@ func (v *verifier) govern(ctx context.Context, s *survey) error {
 	o.Progress, o.Saved, o.Topic, o.Partition, o.FromSeq, o.Expect, o.ExpectFrom, o.Witnesses, o.Since = nil, nil, "", nil, 0, nil, nil, nil, time.Time{}
 	if len(lines) > 0 {
 		c := newVerifier(v.src, o)
-		c.root, c.rootSum, c.keys = v.root, v.rootSum, v.keys
+		c.root, c.rootSum, c.keys, c.survey = v.root, v.rootSum, v.keys, s
 		results, err := c.lines(ctx, lines)
 		if err != nil {
 			return err

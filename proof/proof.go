@@ -130,6 +130,8 @@ type verifier struct {
 	expected    map[lineKey]*expectations
 	saved       map[lineKey]*SavedLine
 	governs     *control.Governance // nil while it is being found out
+	survey      *survey
+	regovern    func(context.Context) error // finds it out again, for lines that went on meanwhile
 
 	mu                   sync.Mutex
 	finished, total, row int64
@@ -166,7 +168,7 @@ func Verify(ctx context.Context, src archive.Source, o Options) (*Report, error)
 	v.total = s.todo()
 	v.missingRoot(s, r)
 	v.lostSince(s, r)
-	r.Objects, r.Strays, r.StrayCount = s.objects, append([]string{}, s.strays.list...), s.strays.total
+	v.survey = s
 	if err := v.collectKeys(ctx, s); err != nil {
 		return nil, err
 	}
@@ -179,12 +181,15 @@ func Verify(ctx context.Context, src archive.Source, o Options) (*Report, error)
 	if err := v.govern(ctx, s); err != nil {
 		return nil, err
 	}
+	v.regovern = func(ctx context.Context) error { return v.governAgain(ctx, s) }
 	asked := v.asked(s)
 	r.linesLeft = int64(len(s.lines) - len(asked))
 	results, err := v.lines(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
+	strays := s.settled()
+	r.Objects, r.Strays, r.StrayCount = s.objects, append([]string{}, strays.list...), strays.total
 	for _, res := range results {
 		r.Lines = append(r.Lines, res.rep)
 		r.Faults = append(r.Faults, res.faults.list...)
@@ -243,7 +248,7 @@ func (v *verifier) missingRoot(s *survey, r *Report) {
 	if v.rootSum != nil {
 		v.progress(0)
 	} else {
-		r.fault(Fault{Kind: FaultRoot, Key: archive.RootKey, Ordinal: -1, Text: fmt.Sprintf("is missing, and the bucket holds %d objects of an archive", s.objects-s.strays.total)})
+		r.fault(Fault{Kind: FaultRoot, Key: archive.RootKey, Ordinal: -1, Text: fmt.Sprintf("is missing, and the bucket holds %d objects of an archive", s.objects-s.settled().total)})
 	}
 }
 
@@ -252,9 +257,9 @@ func (v *verifier) asked(s *survey) []*surveyLine {
 	return slices.DeleteFunc(slices.Clone(s.lines), func(l *surveyLine) bool { return !v.asks(l) })
 }
 
-// lines verifies all lines, some at a time, and returns what was found in their
-// order.
-func (v *verifier) lines(ctx context.Context, all []*surveyLine) ([]*lineResult, error) {
+// linesOnce verifies all lines, some at a time, and returns what was found in
+// their order.
+func (v *verifier) linesOnce(ctx context.Context, all []*surveyLine) ([]*lineResult, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}

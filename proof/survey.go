@@ -3,6 +3,7 @@ package proof
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,7 @@ type survey struct {
 	strays    strays
 	saved     map[lineKey]*SavedLine
 	byData    map[lineKey]*surveyLine // compacted lines, without their topics
+	homeless  map[lineKey]*strays     // data files of lines without a catalog, by lines without their topics
 }
 
 // A surveyLine is what the listing shows of one line.
@@ -44,6 +46,7 @@ type surveyLine struct {
 	bytes      int64            // of all segments
 	lastAnchor int64            // -1 if there is none
 	catalogs   int64            // versions and parts
+	version    int64            // the newest of the catalog; -1 if there is none
 	data       []archive.Object // data files of a compacted line
 
 	saved         *SavedLine // where an earlier verification ended
@@ -136,8 +139,9 @@ func (s *survey) anchor(key string) bool {
 
 // catalog takes the versions of a catalog and their parts.
 func (s *survey) catalog(key string) bool {
-	line, _, ok := parseNoteKey(key)
+	line, version, ok := parseNoteKey(key)
 	if !ok {
+		version = -1
 		folder, name, found := strings.Cut(key, "/part/")
 		hash, isJSON := strings.CutSuffix(name, ".json")
 		line, ok = parseLineFolder(folder + "/")
@@ -146,32 +150,66 @@ func (s *survey) catalog(key string) bool {
 	if ok {
 		l := s.line(line)
 		l.catalogs++
+		l.version = max(l.version, version)
 		if s.byData == nil {
 			s.byData = map[lineKey]*surveyLine{}
 		}
-		s.byData[lineKey{topicID: line.topicID, partition: line.partition}] = l
+		s.byData[line.withoutTopic()] = l
 		s.compacted = true
 	}
 	return ok
 }
 
 // dataFile brings a data file to its line. Keys come in order, catalogs before
-// data files: one of a line without a catalog has no place.
+// data files: one of a line without a catalog is at home nowhere, unless its
+// catalog was written meanwhile.
 func (s *survey) dataFile(o archive.Object) bool {
 	n, ok := archive.ParseDataKey(o.Key)
-	l := s.byData[lineKey{topicID: n.TopicID, partition: n.Partition}]
-	if !ok || l == nil {
+	if !ok {
 		return false
 	}
-	l.data = append(l.data, o)
-	s.data++
+	k := lineKey{topicID: n.TopicID, partition: n.Partition}
+	if l := s.byData[k]; l != nil {
+		l.data = append(l.data, o)
+		s.data++
+		return true
+	}
+	if s.homeless == nil {
+		s.homeless = map[lineKey]*strays{}
+	}
+	if s.homeless[k] == nil {
+		s.homeless[k] = &strays{max: s.strays.max}
+	}
+	s.homeless[k].add(o.Key)
 	return true
+}
+
+// withoutTopic returns what the keys of data files say of a line.
+func (k lineKey) withoutTopic() lineKey {
+	return lineKey{topicID: k.topicID, partition: k.partition}
+}
+
+// settled returns the strays, once it is known which lines have a catalog.
+func (s *survey) settled() strays {
+	all := s.strays
+	all.list = slices.Clone(all.list)
+	for _, l := range s.lines {
+		if l.catalogs > 0 {
+			delete(s.homeless, l.withoutTopic())
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(s.homeless), func(a, b lineKey) int { return strings.Compare(a.prefix(""), b.prefix("")) }) {
+		h := s.homeless[k]
+		all.total += h.total
+		all.list = append(all.list, h.list[:min(len(h.list), max(0, all.max-len(all.list)))]...)
+	}
+	return all
 }
 
 func (s *survey) line(k lineKey) *surveyLine {
 	l := s.byKey[k]
 	if l == nil {
-		l = &surveyLine{lineKey: k, lastAnchor: -1, saved: s.saved[k]}
+		l = &surveyLine{lineKey: k, lastAnchor: -1, version: -1, saved: s.saved[k]}
 		s.byKey[k] = l
 		s.lines = append(s.lines, l)
 	}

@@ -1,0 +1,216 @@
+package proof_test
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/proof"
+	"github.com/ledgerlake/ledgerlake/proof/prooftest"
+)
+
+// A movingBucket becomes another one in front of its n-th call: what a compactor
+// does to it, all at once.
+type movingBucket struct {
+	mu    sync.Mutex
+	calls int
+	at    int
+	now   *archive.Memory
+	then  map[string][]byte
+}
+
+func (m *movingBucket) call() *archive.Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.calls++; m.calls == m.at {
+		m.now = prooftest.Bucket(m.then)
+	}
+	return m.now
+}
+
+func (m *movingBucket) Get(ctx context.Context, key string) ([]byte, error) {
+	return m.call().Get(ctx, key)
+}
+
+func (m *movingBucket) GetTail(ctx context.Context, key string, n int64) ([]byte, int64, error) {
+	return m.call().GetTail(ctx, key, n)
+}
+
+func (m *movingBucket) List(ctx context.Context, prefix, after string) iter.Seq2[archive.Object, error] {
+	return m.call().List(ctx, prefix, after)
+}
+
+// Whenever a compactor goes on beside it, a verification says what it would say
+// without one; and what is really missing is a fault still.
+func TestVerifyBesideACompactor(t *testing.T) {
+	id := prooftest.OrderID
+	compact := func(watermark int64, ulid string) func(*history) {
+		return func(h *history) {
+			h.calls.Compact(prooftest.Compaction{Watermark: watermark, FileRows: 4, ULID: ulid})
+		}
+	}
+	erase := func(h *history) {
+		h.order(func(b *prooftest.Batch) {
+			b.Order("acme", audit.KindRedaction, id(1), prooftest.Redaction(map[string]any{"turnId": "turn-0"}, "*"))
+		})
+		h.calls.Compact(prooftest.Compaction{Watermark: 9, FileRows: 4, ULID: id(8), Change: func(row *chain.Row) {
+			if row.TenantID.S == "acme" && row.Seq.N == 0 {
+				prooftest.Erase(row, id(1))
+			}
+		}})
+		maps.DeleteFunc(h.Others, func(key string, _ []byte) bool {
+			return strings.HasPrefix(key, "data/") && strings.HasSuffix(key, id(9)+".parquet")
+		})
+	}
+	none := func(*history) {}
+	for name, c := range map[string]struct {
+		before, change func(*history)
+		exit           int
+	}{
+		"the first compaction":                 {none, compact(9, ""), 4},
+		"a further one":                        {compact(2, id(9)), compact(9, id(8)), 4},
+		"an erasure that was ordered just now": {compact(9, id(9)), erase, 4},
+		"a segment is gone": {none, func(h *history) {
+			compact(7, "")(h)
+			h.Gone[h.calls.Key(8)] = true
+		}, 1},
+		"a data file is gone": {compact(2, id(9)), func(h *history) {
+			compact(9, id(8))(h)
+			for key := range h.Others {
+				if strings.HasPrefix(key, "data/globex/") && strings.HasSuffix(key, id(8)+".parquet") {
+					delete(h.Others, key)
+					return
+				}
+			}
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory()
+			h.order(func(b *prooftest.Batch) { b.Control("acme") })
+			c.before(h)
+			now := h.Objects()
+			c.change(h)
+			then := h.Objects()
+			end := &movingBucket{now: prooftest.Bucket(then)}
+			want, err := proof.Verify(t.Context(), end, proof.Options{Keys: ring(t, keyA)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantExit(t, want, c.exit)
+			for at := 1; at <= end.calls+5; at++ {
+				m := &movingBucket{at: at, now: prooftest.Bucket(now), then: then}
+				r, err := proof.Verify(t.Context(), m, proof.Options{Keys: ring(t, keyA)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.ExitCode() != c.exit && (c.exit != 1 || r.ExitCode() != 4) { // it may have looked before it was gone
+					t.Fatalf("at call %d: exit %d: %v, %v, strays %v", at, r.ExitCode(), r.Faults, r.Looks, r.Strays)
+				}
+				if r.StrayCount > 0 {
+					t.Fatalf("at call %d: strays %v", at, r.Strays)
+				}
+			}
+		})
+	}
+}
+
+// What lies below the watermark and nothing lists is a stray, and changes
+// nothing, unless rows are still in it that a receipt calls erased.
+func TestStraysBelowTheWatermark(t *testing.T) {
+	id := prooftest.OrderID
+	receipt := func(h *history, b *prooftest.Batch) {
+		b.Order("acme", audit.KindRedaction, id(1), prooftest.Redaction(map[string]any{"turnId": "turn-0"}, "*"))
+		b.Order("acme", audit.KindErasureDone, id(2), h.calls.Receipt(id(1), "*", [2]int64{0, 0}))
+	}
+	erase := func(row *chain.Row) {
+		if row.TenantID.S == "acme" && row.Seq.N == 0 {
+			prooftest.Erase(row, id(1))
+		}
+	}
+	for name, c := range map[string]struct {
+		exit    int
+		strays  int64
+		doomed  bool // by the catalog
+		receipt bool
+		key     func(h *history) string             // of what is there though it should not
+		body    func(h *history, old []byte) []byte // what stands there
+	}{
+		"a segment":                       {4, 1, false, false, func(h *history) string { return h.calls.Key(1) }, nil},
+		"a doomed segment":                {4, 0, true, false, func(h *history) string { return h.calls.Key(1) }, nil},
+		"a segment with an erased row":    {1, 1, false, true, func(h *history) string { return h.calls.Key(0) }, nil},
+		"a doomed one with an erased row": {1, 0, true, true, func(h *history) string { return h.calls.Key(0) }, nil},
+		"a doomed one without":            {4, 0, true, true, func(h *history) string { return h.calls.Key(1) }, nil},
+		"a doomed one that a writer put there late": {4, 1, true, false, func(h *history) string { return h.calls.Key(1) }, func(*history, []byte) []byte {
+			other := newHistory()
+			other.calls.Segments[1].Rows[0].ActorKind = audit.Str("other")
+			other.calls.Restamp()
+			return other.calls.Segments[1].Body
+		}},
+		"a doomed one that was changed": {1, 0, true, false, func(h *history) string { return h.calls.Key(1) }, func(_ *history, old []byte) []byte {
+			old = append([]byte{}, old...)
+			old[len(old)/2] ^= 1
+			return old
+		}},
+		"a data file":                    {4, 1, false, false, func(h *history) string { return dataKey(h, "acme", 0) }, nil},
+		"a data file with an erased row": {1, 1, false, true, func(h *history) string { return dataKey(h, "acme", 0) }, nil},
+		"a data file without":            {4, 1, false, true, func(h *history) string { return dataKey(h, "globex", 0) }, nil},
+		"what is no data file":           {4, 1, false, true, func(h *history) string { return dataKey(h, "acme", 0) }, func(*history, []byte) []byte { return []byte("PAR1PAR1") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := newHistory()
+			old.calls.Compact(prooftest.Compaction{Watermark: 9, FileRows: 2, ULID: id(7)})
+			h := newHistory()
+			h.order(func(b *prooftest.Batch) {
+				if c.receipt {
+					receipt(h, b)
+				} else {
+					b.Control("acme")
+				}
+			})
+			change := func(row *chain.Row) {}
+			if c.receipt {
+				change = erase
+			}
+			h.calls.Compact(prooftest.Compaction{Watermark: 9, FileRows: 2, ULID: id(8), Change: change, Catalog: func(cat *archive.Catalog) {
+				if c.doomed {
+					cat.Doomed = append(cat.Doomed, archive.CatalogDoomed{Key: c.key(old)})
+				}
+			}})
+			key := c.key(old)
+			body := old.Others[key]
+			if strings.HasPrefix(key, "log/") {
+				for i := range old.calls.Segments {
+					if old.calls.Key(i) == key {
+						body = old.calls.Segments[i].Body
+					}
+				}
+			}
+			if c.body != nil {
+				body = c.body(old, body)
+			}
+			objects := h.Objects()
+			objects[key] = body
+			r := verifyWith(t, objects, proof.Options{Keys: ring(t, keyA)})
+			wantExit(t, r, c.exit)
+			if r.StrayCount != c.strays {
+				t.Errorf("strays %v, want %d", r.Strays, c.strays)
+			}
+		})
+	}
+}
+
+// dataKey returns the key of the data file of a log with a seq.
+func dataKey(h *history, tenant string, seq int64) string {
+	for key := range h.Others {
+		if n, ok := archive.ParseDataKey(key); ok && n.EscapedTenant == tenant && n.FirstSeq <= seq && seq <= n.LastSeq {
+			return key
+		}
+	}
+	return ""
+}
