@@ -1,5 +1,5 @@
 #!/bin/sh
-# make it, make torture, make bench-verify: everything that needs real components. Arguments go to
+# make it, make torture, make trial, make bench-verify: everything that needs real components. Arguments go to
 # go test, or with torture first to it/torture.
 #
 #   it/run.sh                        all tests
@@ -8,6 +8,7 @@
 #   IT_SEED=n it/run.sh              the random choices of an earlier run, which printed n
 #   it/run.sh torture -minutes 20    real kills under load (docs/torture.md)
 #   it/run.sh bench-verify -rows 2000000  verify beside DuckDB on an archive of so many rows
+#   it/run.sh trial -rows 1000000   compaction, erasures, holds and readers at once, then every byte (docs/trial.md)
 #   TORTURE_SEED=n it/run.sh torture the random choices of an earlier run, which printed n
 set -eu
 cd "$(dirname "$0")/.."
@@ -18,7 +19,7 @@ case "$*" in
 esac
 
 bin=$PWD/it/.build/bin
-for name in ingest verify devstack; do
+for name in ingest compact verify devstack; do
 	go build -o "$bin/ledgerlake-$name" "./cmd/$name"
 done
 
@@ -43,6 +44,12 @@ if [ "${1-}" = bench-verify ]; then
 	shift
 	go build -tags it -o "$bin/benchverify" ./it/benchverify
 	exec "$bin/benchverify" -bin "$bin" "$@"
+fi
+
+if [ "${1-}" = trial ]; then
+	shift
+	go build -tags it -o "$bin/trial" ./it/trial
+	exec "$bin/trial" "$@"
 fi
 
 go build -tags it -o "$bin/with" ./it/with
