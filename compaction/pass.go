@@ -41,7 +41,7 @@ type pass struct {
 	cuts      map[string]*archive.CatalogCut // that are carried out in this pass
 	entries   *entries
 	swept     bool
-	looking   int64 // bytes of files that are still read to find repeats
+	looking   int64                        // bytes of files that are still read to find repeats
 	versions  map[string][]archive.Version // by key, as far as they were asked for
 }
 
