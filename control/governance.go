@@ -143,7 +143,7 @@ func (g *Governance) count(t *Tenant, r *Round) {
 		}
 	}
 	for _, p := range r.Parts {
-		t.name(p.Receipt, r.Anchored)
+		t.name(p.Receipt, r)
 		if !r.Anchored {
 			continue
 		}
@@ -154,15 +154,15 @@ func (g *Governance) count(t *Tenant, r *Round) {
 	}
 }
 
-func (t *Tenant) name(r *Receipt, anchored bool) {
-	for _, e := range r.Erased {
+func (t *Tenant) name(p *Receipt, r *Round) {
+	for _, e := range p.Erased {
 		n := t.named[e.Log]
 		if n == nil {
 			n = &namedRows{}
 			t.named[e.Log] = n
 		}
 		for _, s := range e.Ranges {
-			n.list = append(n.list, Named{s[0], s[1], r.RedactionID, r.Erasure, anchored})
+			n.list = append(n.list, Named{s[0], s[1], p.RedactionID, p.Erasure, r.Anchored, r.at()})
 		}
 	}
 }

@@ -12,7 +12,8 @@ type Named struct {
 	First, Last int64  // seq, both in it
 	Order       string // id of the redaction
 	Erasure
-	Anchored bool // the receipt counts
+	Anchored bool  // the receipt counts
+	At       int64 // when its last part was archived, microseconds
 }
 
 // namedRows are the stretches of one log that receipts name.

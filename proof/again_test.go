@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
@@ -121,7 +122,8 @@ func TestVerifyBesideACompactor(t *testing.T) {
 }
 
 // What lies below the watermark and nothing lists is a stray, and changes
-// nothing, unless rows are still in it that a receipt calls erased.
+// nothing; that rows are in it that a receipt calls erased is said. What was
+// doomed when the receipt came should have been gone.
 func TestStraysBelowTheWatermark(t *testing.T) {
 	id := prooftest.OrderID
 	receipt := func(h *history, b *prooftest.Batch) {
@@ -136,36 +138,54 @@ func TestStraysBelowTheWatermark(t *testing.T) {
 	for name, c := range map[string]struct {
 		exit    int
 		strays  int64
-		doomed  bool // by the catalog
+		doomed  string // by the catalog, "before" the receipt or "after" it
 		receipt bool
 		key     func(h *history) string             // of what is there though it should not
 		body    func(h *history, old []byte) []byte // what stands there
 	}{
-		"a segment":                       {4, 1, false, false, func(h *history) string { return h.calls.Key(1) }, nil},
-		"a doomed segment":                {4, 0, true, false, func(h *history) string { return h.calls.Key(1) }, nil},
-		"a segment with an erased row":    {1, 1, false, true, func(h *history) string { return h.calls.Key(0) }, nil},
-		"a doomed one with an erased row": {1, 0, true, true, func(h *history) string { return h.calls.Key(0) }, nil},
-		"a doomed one without":            {4, 0, true, true, func(h *history) string { return h.calls.Key(1) }, nil},
-		"a doomed one that a writer put there late": {4, 1, true, false, func(h *history) string { return h.calls.Key(1) }, func(*history, []byte) []byte {
+		"a segment":                                     {4, 1, "", false, func(h *history) string { return h.calls.Key(1) }, nil},
+		"a doomed segment":                              {4, 0, "before", false, func(h *history) string { return h.calls.Key(1) }, nil},
+		"a segment with an erased row":                  {4, 1, "", true, func(h *history) string { return h.calls.Key(0) }, nil},
+		"a doomed one with an erased row":               {1, 0, "before", true, func(h *history) string { return h.calls.Key(0) }, nil},
+		"one doomed later, with an erased row":          {4, 0, "after", true, func(h *history) string { return h.calls.Key(0) }, nil},
+		"a data file doomed before, with an erased row": {1, 0, "before", true, func(h *history) string { return dataKey(h, "acme", 0) }, nil},
+		"a data file doomed later, with an erased row":  {4, 0, "after", true, func(h *history) string { return dataKey(h, "acme", 0) }, nil},
+		"a doomed one without":                          {4, 0, "before", true, func(h *history) string { return h.calls.Key(1) }, nil},
+		"a doomed one that a writer put there late": {4, 1, "before", false, func(h *history) string { return h.calls.Key(1) }, func(*history, []byte) []byte {
 			other := newHistory()
 			other.calls.Segments[1].Rows[0].ActorKind = audit.Str("other")
 			other.calls.Restamp()
 			return other.calls.Segments[1].Body
 		}},
-		"a doomed one that was changed": {1, 0, true, false, func(h *history) string { return h.calls.Key(1) }, func(_ *history, old []byte) []byte {
+		"a doomed one that was changed": {1, 0, "before", false, func(h *history) string { return h.calls.Key(1) }, func(_ *history, old []byte) []byte {
 			old = append([]byte{}, old...)
 			old[len(old)/2] ^= 1
 			return old
 		}},
-		"a data file":                    {4, 1, false, false, func(h *history) string { return dataKey(h, "acme", 0) }, nil},
-		"a data file with an erased row": {1, 1, false, true, func(h *history) string { return dataKey(h, "acme", 0) }, nil},
-		"a data file without":            {4, 1, false, true, func(h *history) string { return dataKey(h, "globex", 0) }, nil},
-		"what is no data file":           {4, 1, false, true, func(h *history) string { return dataKey(h, "acme", 0) }, func(*history, []byte) []byte { return []byte("PAR1PAR1") }},
+		"a data file":                    {4, 1, "", false, func(h *history) string { return dataKey(h, "acme", 0) }, nil},
+		"a data file with an erased row": {4, 1, "", true, func(h *history) string { return dataKey(h, "acme", 0) }, nil},
+		"a data file without":            {4, 1, "", true, func(h *history) string { return dataKey(h, "globex", 0) }, nil},
+		"what is no data file":           {4, 1, "", true, func(h *history) string { return dataKey(h, "acme", 0) }, func(*history, []byte) []byte { return []byte("PAR1PAR1") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := newHistory()
 			old.calls.Compact(prooftest.Compaction{Watermark: 9, FileRows: 2, ULID: id(7)})
 			h := newHistory()
+			change := func(row *chain.Row) {}
+			if c.receipt {
+				change = erase
+			}
+			compact := func() {
+				h.calls.Compact(prooftest.Compaction{Watermark: 9, FileRows: 2, ULID: id(8), Change: change, Catalog: func(cat *archive.Catalog) {
+					if c.doomed != "" {
+						cat.Doomed = append(cat.Doomed, archive.CatalogDoomed{Key: c.key(old)})
+					}
+				}})
+			}
+			if c.doomed == "before" {
+				compact()
+				h.Later(time.Minute)
+			}
 			h.order(func(b *prooftest.Batch) {
 				if c.receipt {
 					receipt(h, b)
@@ -173,15 +193,10 @@ func TestStraysBelowTheWatermark(t *testing.T) {
 					b.Control("acme")
 				}
 			})
-			change := func(row *chain.Row) {}
-			if c.receipt {
-				change = erase
+			if c.doomed != "before" {
+				h.Later(time.Minute)
+				compact()
 			}
-			h.calls.Compact(prooftest.Compaction{Watermark: 9, FileRows: 2, ULID: id(8), Change: change, Catalog: func(cat *archive.Catalog) {
-				if c.doomed {
-					cat.Doomed = append(cat.Doomed, archive.CatalogDoomed{Key: c.key(old)})
-				}
-			}})
 			key := c.key(old)
 			body := old.Others[key]
 			if strings.HasPrefix(key, "log/") {
@@ -200,6 +215,10 @@ func TestStraysBelowTheWatermark(t *testing.T) {
 			wantExit(t, r, c.exit)
 			if r.StrayCount != c.strays {
 				t.Errorf("strays %v, want %d", r.Strays, c.strays)
+			}
+			said := strings.Contains(strings.Join(r.Looks, " "), "with rows that a receipt calls erased")
+			if want := strings.Contains(name, "with an erased row") && c.exit == 4; said != want {
+				t.Errorf("looks %q", r.Looks)
 			}
 		})
 	}

@@ -778,7 +778,7 @@ func (b *base) checkRepeat(f *archive.CatalogFile, r repeat, row *chain.Row) {
 // nothing dooms. A receipt that names rows of one says that they are gone.
 func (b *base) checkBelow(ctx context.Context) error {
 	for _, s := range b.below {
-		doomed := b.c.doomed[s.Key]
+		doomed := b.c.dooms(s.Key)
 		if !doomed {
 			b.rep.strays.add(s.Key)
 		}
@@ -826,18 +826,27 @@ func (b *base) misput(o *object) bool {
 // stillThere names rows of a segment that a receipt calls erased: in a segment
 // all rows are live.
 func (b *base) stillThere(o *object) {
+	lingers := false
 	for i := range o.meta.Logs {
 		l := &o.meta.Logs[i]
 		if l.Rows == 0 {
 			continue
 		}
 		for _, n := range b.v.governs.Tenant(l.Tenant).Named(b.line, l.FirstSeq, l.FirstSeq+l.Rows-1) {
-			if n.Anchored {
-				seq := max(n.First, l.FirstSeq)
-				b.fault(Fault{Kind: FaultErasure, Key: o.key, Ordinal: o.ordinal, Tenant: l.Tenant, Seq: &seq, Text: fmt.Sprintf("the receipt of redaction %s says that the row was erased, and the segment that holds it is still there", n.Order)})
-				break
+			if !n.Anchored {
+				continue
 			}
+			if b.c.lingers(o.key, &n) {
+				lingers = true
+				continue
+			}
+			seq := max(n.First, l.FirstSeq)
+			b.fault(Fault{Kind: FaultErasure, Key: o.key, Ordinal: o.ordinal, Tenant: l.Tenant, Seq: &seq, Text: fmt.Sprintf("the receipt of redaction %s says that the row was erased, and the segment that holds it is still there", n.Order)})
+			break
 		}
+	}
+	if lingers {
+		b.rep.lingering.add(o.key)
 	}
 }
 

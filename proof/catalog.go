@@ -25,10 +25,11 @@ type lineCatalog struct {
 	files  []*archive.CatalogFile
 	order  []int64 // of files: the least offset that can come with it or a later one
 	old    map[string]*archive.CatalogFile
-	doomed map[string]bool
+	doomed map[string]int64        // keys, and the time of the version that first listed each, microseconds; 0 where it is not known
 	parts  map[string]*catalogPart // by key
 	lost   bool                    // a part of the newest version cannot be read
 	notes  map[string]archive.Object
+	times  map[int64]int64 // of versions that were read, microseconds
 }
 
 // A catalogPart is one part, as it was read.
@@ -43,7 +44,7 @@ type catalogPart struct {
 // catalogs reads the catalog of the line, and names what is wrong with it.
 func (j *joiner) catalogs(ctx context.Context) (*lineCatalog, error) {
 	c := &lineCatalog{
-		old: map[string]*archive.CatalogFile{}, doomed: map[string]bool{}, parts: map[string]*catalogPart{}, notes: map[string]archive.Object{},
+		old: map[string]*archive.CatalogFile{}, doomed: map[string]int64{}, parts: map[string]*catalogPart{}, notes: map[string]archive.Object{}, times: map[int64]int64{},
 	}
 	var versions []archive.Object
 	for o, err := range j.v.src.List(ctx, j.l.prefix("catalog"), "") {
@@ -173,8 +174,14 @@ func (n *catalogNote) follows(before *catalogNote) string {
 // listed takes what a version lists and dooms.
 func (j *joiner) listed(ctx context.Context, c *lineCatalog, n *catalogNote, newest bool) error {
 	for _, d := range n.Doomed {
-		c.doomed[d.Key] = true
+		switch at, known := c.doomed[d.Key]; {
+		case d.Since == n.Version:
+			c.doomed[d.Key] = n.Time.UnixMicro()
+		case !known || at == 0:
+			c.doomed[d.Key] = c.times[d.Since]
+		}
 	}
+	c.times[n.Version] = n.Time.UnixMicro()
 	for i := range n.Parts {
 		ref := &n.Parts[i]
 		p, err := j.part(ctx, c, ref)
@@ -269,7 +276,7 @@ func (p *catalogPart) read(body []byte, ref *archive.CatalogPartRef, line lineKe
 // strayParts names parts that no version lists. Doomed ones are none.
 func (j *joiner) strayParts(c *lineCatalog) {
 	for key, p := range c.parts {
-		if p.here && !p.used && !c.doomed[key] {
+		if p.here && !p.used && !c.dooms(key) {
 			j.rep.strays.add(key)
 		}
 		if p.here && !p.used {
@@ -351,16 +358,16 @@ func (j *joiner) survivors(ctx context.Context, c *lineCatalog) error {
 			continue
 		}
 		if f := c.old[o.Key]; f != nil {
-			if err := j.survivor(ctx, o, f, c.doomed[o.Key]); err != nil {
+			if err := j.survivor(ctx, o, f, c.dooms(o.Key)); err != nil {
 				return err
 			}
 			continue
 		}
 		j.v.progress(0)
-		if !c.doomed[o.Key] {
+		if !c.dooms(o.Key) {
 			j.rep.strays.add(o.Key)
 		}
-		if err := j.straying(ctx, o); err != nil {
+		if err := j.straying(ctx, c, o); err != nil {
 			return err
 		}
 	}
@@ -386,7 +393,12 @@ func (j *joiner) survivor(ctx context.Context, o archive.Object, f *archive.Cata
 		return nil
 	}
 	names := j.v.governs.Tenant(f.Tenant).Sweep(j.lineOf(), f.FirstSeq, f.LastSeq)
-	err = safely(func() error { return j.leftIn(o.Key, body, names, "in a file that was replaced") })
+	err = safely(func() error {
+		return leftIn(body, names, func(row *chain.Row, n *control.Named, what string) bool {
+			j.stillIn(o.Key, row, n, what+" is still there, in a file that was replaced")
+			return false
+		})
+	})
 	if err != nil {
 		j.catalogFault(o.Key, FaultUnreadable, err.Error())
 	}
@@ -398,9 +410,23 @@ func (j *joiner) lineOf() archive.Line {
 	return archive.Line{Topic: unescape(j.l.topic), TopicID: unescape(j.l.topicID), Partition: j.l.partition}
 }
 
+// dooms reports whether a version lists a key as doomed.
+func (c *lineCatalog) dooms(key string) bool {
+	_, ok := c.doomed[key]
+	return ok
+}
+
+// lingers reports whether an object with rows that a receipt calls erased may
+// have come after the receipt: a process that slept left it, and it is not doomed
+// yet, or was doomed later.
+func (c *lineCatalog) lingers(key string, n *control.Named) bool {
+	since, doomed := c.doomed[key]
+	return !doomed || since > n.At
+}
+
 // straying looks into a data file that no version lists, for rows that receipts
 // name. Nothing vouches for it, and it need not be one at all.
-func (j *joiner) straying(ctx context.Context, o archive.Object) error {
+func (j *joiner) straying(ctx context.Context, c *lineCatalog, o archive.Object) error {
 	name, _ := archive.ParseDataKey(o.Key)
 	tenant := unescape(name.EscapedTenant)
 	if !j.v.governed() || len(j.v.governs.Tenant(tenant).Named(j.lineOf(), name.FirstSeq, name.LastSeq)) == 0 {
@@ -410,19 +436,37 @@ func (j *joiner) straying(ctx context.Context, o archive.Object) error {
 	if err != nil || wrong != nil {
 		return err
 	}
+	lingers := false
 	// What cannot be read shows nothing.
 	_ = safely(func() error {
 		if err := parquet.CheckLayout(body); err != nil {
 			return err
 		}
-		return j.leftIn(o.Key, body, j.v.governs.Tenant(tenant).Sweep(j.lineOf(), name.FirstSeq, name.LastSeq), "in a file that no version of the catalog lists")
+		return leftIn(body, j.v.governs.Tenant(tenant).Sweep(j.lineOf(), name.FirstSeq, name.LastSeq), func(row *chain.Row, n *control.Named, what string) bool {
+			if c.lingers(o.Key, n) {
+				lingers = true
+				return true
+			}
+			j.stillIn(o.Key, row, n, what+" is still there, in a file that no version of the catalog lists")
+			return false
+		})
 	})
+	if lingers {
+		j.rep.lingering.add(o.Key)
+	}
 	return nil
 }
 
-// leftIn names the first row of a data file that a receipt calls erased, and that
-// has content there.
-func (j *joiner) leftIn(key string, body []byte, names *control.Sweep, where string) error {
+// stillIn names a row that is there though a receipt calls it erased.
+func (j *joiner) stillIn(key string, row *chain.Row, n *control.Named, where string) {
+	f := Fault{Kind: FaultErasure, Key: key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the row was erased, and %s", n.Order, where)}
+	locate(&f, row)
+	j.fault(f)
+}
+
+// leftIn finds rows of a data file that a receipt calls erased, and that have
+// content there: what. It stops where found returns false.
+func leftIn(body []byte, names *control.Sweep, found func(row *chain.Row, n *control.Named, what string) bool) error {
 	file, err := parquet.Open(body)
 	if err != nil {
 		return err
@@ -436,14 +480,9 @@ func (j *joiner) leftIn(key string, body []byte, names *control.Sweep, where str
 			return err
 		}
 		for _, n := range names.At(row.Seq.N) {
-			what := n.Left(row, state)
-			if what == "" || !n.Anchored {
-				continue
+			if what := n.Left(row, state); what != "" && n.Anchored && !found(row, &n, what) {
+				return nil
 			}
-			f := Fault{Kind: FaultErasure, Key: key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the row was erased, and %s is still there, %s", n.Order, what, where)}
-			locate(&f, row)
-			j.fault(f)
-			return nil
 		}
 	}
 	return nil

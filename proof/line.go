@@ -126,7 +126,7 @@ func newJoiner(v *verifier, l *surveyLine, from *SavedLine) *joiner {
 	j.rep.Topic, j.rep.TopicID = unescape(l.topic), unescape(l.topicID)
 	j.anchors.changed, j.anchors.unsigned = map[string]bool{}, map[string]bool{}
 	j.expected = v.expected[l.lineKey].unmet() // a line can be read more than once
-	j.rep.strays.max = v.maxFaults
+	j.rep.strays.max, j.rep.lingering.max = v.maxFaults, v.maxFaults
 	if from != nil {
 		j.goOn(from)
 	}

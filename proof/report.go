@@ -140,6 +140,7 @@ type LineReport struct {
 	Passed Passed `json:"passed"`
 
 	strays     strays
+	lingering  strays    // objects that nothing lists, or that were doomed after the receipt, with rows that it calls erased
 	openCuts   int64     // cuts whose control rows no anchor covers yet
 	newest     time.Time // of the newest anchor
 	signatures int64
