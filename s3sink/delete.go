@@ -97,12 +97,11 @@ func (d *deletion) together(ctx context.Context, places []int) (again, apart []i
 		err, told := answers.of(d.versions[i])
 		d.errs[i] = err
 		switch {
-		case !told || errors.Is(err, archive.ErrDenied):
-			apart = append(apart, i) // to be told why
-		case err != nil && Transient(err):
+		case told && err == nil:
+		case told && Transient(err):
 			again = append(again, i)
-		case err != nil:
-			apart = append(apart, i)
+		default:
+			apart = append(apart, i) // to be told, or told why
 		}
 	}
 	return again, apart
