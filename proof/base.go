@@ -148,7 +148,7 @@ func (b *base) read(ctx context.Context) error {
 				return job, nil
 			}
 			defer w.release(job.file.Bytes)
-			job.digest, err = b.v.dataFile(ctx, b.line, job.file, job.sizes)
+			job.digest, err = b.v.dataFile(ctx, b.line, b.c, job.file, job.sizes)
 			return job, err
 		})
 	for job, err := range jobs {

@@ -410,6 +410,14 @@ func (j *joiner) lineOf() archive.Line {
 	return archive.Line{Topic: unescape(j.l.topic), TopicID: unescape(j.l.topicID), Partition: j.l.partition}
 }
 
+// awaits reports whether the newest version says that a redaction has erased a
+// row which no receipt of it has named yet.
+func (c *lineCatalog) awaits(row *chain.Row, id string) bool {
+	return slices.ContainsFunc(c.newest.Redactions, func(r archive.CatalogRedaction) bool {
+		return r.ID == id && r.Tenant == row.TenantID.S && slices.ContainsFunc(r.Erased, func(e [2]int64) bool { return e[0] <= row.Seq.N && row.Seq.N <= e[1] })
+	})
+}
+
 // dooms reports whether a version lists a key as doomed.
 func (c *lineCatalog) dooms(key string) bool {
 	_, ok := c.doomed[key]

@@ -427,3 +427,49 @@ func TestReplacedFiles(t *testing.T) {
 		})
 	}
 }
+
+// A row that came while the receipt was on its way is erased after it, and the
+// next receipt names it: until then the catalog lists it for that one. By the
+// word of no catalog an erasure passes that no order means.
+func TestLateRows(t *testing.T) {
+	id := prooftest.OrderID
+	for name, c := range map[string]struct {
+		exit   int
+		listed bool // in the catalog
+		turn   string
+		second bool // a second receipt
+	}{
+		"listed for the next receipt":   {4, true, "turn-0", false},
+		"not listed":                    {1, false, "turn-0", false},
+		"listed, and not meant":         {1, true, "turn-x", false},
+		"named by the second receipt":   {4, false, "turn-0", true},
+		"named by it, and listed still": {4, true, "turn-0", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory()
+			h.order(func(b *prooftest.Batch) {
+				b.Order("acme", audit.KindRedaction, id(1), prooftest.Redaction(map[string]any{"turnId": c.turn}, "*"))
+				b.Order("acme", audit.KindErasureDone, id(2), h.calls.Receipt(id(1), "*"))
+				if c.second {
+					b.Order("acme", audit.KindErasureDone, id(3), h.calls.Receipt(id(1), "*", [2]int64{0, 0}))
+				}
+			})
+			h.calls.Compact(prooftest.Compaction{Watermark: 9, Change: func(row *chain.Row) {
+				if row.TenantID.S == "acme" && row.Seq.N == 0 {
+					prooftest.Erase(row, id(1))
+				}
+			}, Catalog: func(cat *archive.Catalog) {
+				r := archive.CatalogRedaction{Tenant: "acme", ID: id(1), State: archive.RedactionPurged}
+				if c.listed {
+					r.Erased = [][2]int64{{0, 0}}
+				}
+				cat.Redactions = append(cat.Redactions, r)
+			}})
+			r := h.verify(t)
+			wantExit(t, r, c.exit)
+			if open := r.Totals.Unreceipted > 0; open != (c.exit == 4 && !c.second) {
+				t.Errorf("%d rows without a receipt", r.Totals.Unreceipted)
+			}
+		})
+	}
+}

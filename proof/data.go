@@ -58,6 +58,7 @@ type repeat struct {
 // A dataChecker checks the rows of one data file.
 type dataChecker struct {
 	v       *verifier
+	catalog *lineCatalog
 	file    *archive.CatalogFile
 	meta    *archive.DataFile
 	d       *dataDigest
@@ -79,9 +80,9 @@ type dataChecker struct {
 
 // dataFile reads a data file, compares it with what the part says, and checks
 // it. sizes are those at which the log's state is wanted.
-func (v *verifier) dataFile(ctx context.Context, line archive.Line, f *archive.CatalogFile, sizes []int64) (*dataDigest, error) {
+func (v *verifier) dataFile(ctx context.Context, line archive.Line, catalog *lineCatalog, f *archive.CatalogFile, sizes []int64) (*dataDigest, error) {
 	c := &dataChecker{
-		v: v, file: f, at: Line(line), sizes: sizes, known: map[FaultKind]int{}, lastOffset: -1, newest: math.MinInt64, sinceMark: math.MinInt64,
+		v: v, catalog: catalog, file: f, at: Line(line), sizes: sizes, known: map[FaultKind]int{}, lastOffset: -1, newest: math.MinInt64, sinceMark: math.MinInt64,
 		d: &dataDigest{file: f, deep: v.wants(f.Tenant), kinds: map[string]int64{}, rejects: map[string]int64{}},
 	}
 	body, wrong, err := v.get(ctx, archive.Object{Key: f.Key, Size: f.Bytes})
@@ -437,7 +438,7 @@ func (c *dataChecker) erasure(row *chain.Row, state chain.State) {
 	if state == chain.Live && len(names) == 0 {
 		return
 	}
-	switch how, text := judgeErasure(c.gov, row, state, names); how {
+	switch how, text := judgeErasure(c.gov, row, state, names, func(id string) bool { return c.catalog.awaits(row, id) }); how {
 	case disordered:
 		c.rowFault(row, FaultErasure, text)
 	case unreceived:

@@ -20,8 +20,9 @@ const (
 )
 
 // judgeErasure holds what is left of a row against orders and receipts. names
-// are the receipts that name the row. The text says what is wrong.
-func judgeErasure(t *control.Tenant, row *chain.Row, state chain.State, names []control.Named) (standing, string) {
+// are the receipts that name the row; awaits says of a redaction whether the
+// catalog lists the row for its next receipt. The text says what is wrong.
+func judgeErasure(t *control.Tenant, row *chain.Row, state chain.State, names []control.Named, awaits func(id string) bool) (standing, string) {
 	var got control.Erasure
 	id := ""
 	if state != chain.Live {
@@ -49,11 +50,11 @@ func judgeErasure(t *control.Tenant, row *chain.Row, state chain.State, names []
 	if ordered && got.Covers(&went) {
 		return receipted, ""
 	}
-	return allowed(t, row, state, names, &went, got, ordered)
+	return allowed(t, row, state, names, awaits, &went, got, ordered)
 }
 
 // allowed says whether orders allow what no receipt says yet.
-func allowed(t *control.Tenant, row *chain.Row, state chain.State, names []control.Named, went *chain.Sentinel, got control.Erasure, ordered bool) (standing, string) {
+func allowed(t *control.Tenant, row *chain.Row, state chain.State, names []control.Named, awaits func(id string) bool, went *chain.Sentinel, got control.Erasure, ordered bool) (standing, string) {
 	id := strings.ToUpper(went.ID)
 	for i := range names {
 		if n := &names[i]; !n.Anchored {
@@ -65,12 +66,12 @@ func allowed(t *control.Tenant, row *chain.Row, state chain.State, names []contr
 		return disordered, fmt.Sprintf("the row was erased by order of redaction %s, which no control row gives", id)
 	}
 	// The order that the row names first: it is nearly always the only one.
-	if o := t.Order(id); o != nil && allows(o, row, state) {
+	if o := t.Order(id); o != nil && allows(o, row, state, awaits) {
 		got, ordered = got.Union(o.Redaction.Erasure), true
 	}
 	if !got.Covers(went) {
 		for o := range t.Orders() {
-			if allows(o, row, state) {
+			if allows(o, row, state, awaits) {
 				got = got.Union(o.Redaction.Erasure)
 			}
 		}
@@ -85,9 +86,10 @@ func allowed(t *control.Tenant, row *chain.Row, state chain.State, names []contr
 }
 
 // allows reports whether an order means the row, and has no receipt yet that
-// should have named it.
-func allows(o *control.Order, row *chain.Row, state chain.State) bool {
-	return o.Redaction != nil && o.Tenant == row.TenantID.S && o.Receipted <= row.ArchivedAt.N && o.Redaction.Target.Fits(row, state == chain.HardErased)
+// should have named it. One that came late, while the receipt was on its way, is
+// for the next one, as the catalog says.
+func allows(o *control.Order, row *chain.Row, state chain.State, awaits func(id string) bool) bool {
+	return o.Redaction != nil && o.Tenant == row.TenantID.S && (o.Receipted <= row.ArchivedAt.N || awaits(o.ID)) && o.Redaction.Target.Fits(row, state == chain.HardErased)
 }
 
 // closing reports whether the row is a redaction whose own context went after

@@ -271,7 +271,7 @@ func (c *checker) erasure(l *logDigest, row *chain.Row) {
 		return
 	}
 	if names := l.names.At(row.Seq.N); len(names) > 0 && row.RowSalt.Valid {
-		if how, text := judgeErasure(c.v.governs.Tenant(row.TenantID.S), row, chain.Live, names); how == disordered {
+		if how, text := judgeErasure(c.v.governs.Tenant(row.TenantID.S), row, chain.Live, names, nil); how == disordered {
 			c.rowFault(l, row, FaultErasure, text)
 		}
 	}
