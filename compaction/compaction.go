@@ -167,6 +167,7 @@ type Engine struct {
 // again where it is lost.
 type memo struct {
 	anchor  int64 // the number of an anchor that is there; -1
+	warned  int64 // the number of the newest anchor when it was said that some do not count; -1
 	listed  int64 // the number of the anchor by which tenants are known; -1
 	tenants map[string]bool
 	text    chain.Hash // of the version of the catalog that files and logs are those of
@@ -175,11 +176,16 @@ type memo struct {
 	logsOf  chain.Hash           // the version's text
 	apart   map[string]bool      // keys of files that begin an epoch
 	clean   map[cleanFile]bool
-	gone    map[string]bool // doomed keys of which no version was left
+	gone    map[string]bool // keys of which no version was left
+	swept   *listing        // the one that was swept by last
 }
 
-// A cleanFile is a file that has nothing of what an order takes.
-type cleanFile struct{ key, order string }
+// A cleanFile is a file that has nothing of what an order takes, or nothing of
+// what it takes when it is closed, which is its own row.
+type cleanFile struct {
+	key, order string
+	closing    bool
+}
 
 // New returns an Engine. It reads nothing.
 func New(s Settings) *Engine {
@@ -196,7 +202,7 @@ func (e *Engine) memo(l archive.Line) *memo {
 	defer e.mu.Unlock()
 	m := e.lines[l]
 	if m == nil {
-		m = &memo{anchor: -1, listed: -1, tenants: map[string]bool{}, logs: map[string]*logState{}, apart: map[string]bool{}, clean: map[cleanFile]bool{}, gone: map[string]bool{}}
+		m = &memo{anchor: -1, warned: -1, listed: -1, tenants: map[string]bool{}, logs: map[string]*logState{}, apart: map[string]bool{}, clean: map[cleanFile]bool{}, gone: map[string]bool{}}
 		e.lines[l] = m
 	}
 	return m

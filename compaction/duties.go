@@ -19,10 +19,10 @@ import (
 func counts(r *control.Row) bool { return r.Anchored }
 
 // dueAt returns when an order is carried out at the earliest, by the store's
-// clock: a hard one at once.
+// clock: a hard one at once, and so one of expiry, which a policy has announced.
 func (r *Rules) dueAt(o *control.Order) time.Time {
 	at := time.UnixMicro(o.ArchivedAt).UTC()
-	if o.Redaction == nil || o.Redaction.Hard {
+	if o.Redaction == nil || o.Redaction.Hard || expires(o) {
 		return at
 	}
 	return at.Add(r.PurgeAfter)
@@ -175,7 +175,7 @@ func (g *Governor) duty(ctx context.Context, s *survey, l archive.Line, t *contr
 	if err != nil {
 		return d, false, err
 	}
-	d.Due = state == kept && why == "" && !s.now.Before(d.DueAt) && heldWhole(t, o) == nil
+	d.Due = state == kept && why == "" && !s.now.Before(d.DueAt) && (d.Receipted || heldWhole(t, o) == nil)
 	d.Closing = l.Topic == g.Topic && (o.Gone || g.closes(s.now, t, o))
 	return d, true, nil
 }

@@ -375,7 +375,7 @@ func (g *Governor) mayHold(ctx context.Context, f *archive.CatalogFile, scopes [
 // records makes the records of what expires.
 func (g *Governor) expiryRecords(s *survey, all []*Expiry) (records []audit.Message, err error) {
 	add := func(tenant, id string, d control.Document) error {
-		m, err := g.record(s, tenant, id, d)
+		m, err := g.dated(tenant, id, d)
 		records = append(records, m)
 		return err
 	}
@@ -392,6 +392,16 @@ func (g *Governor) expiryRecords(s *survey, all []*Expiry) (records []audit.Mess
 		}
 	}
 	return records, nil
+}
+
+// dated makes the record of a document that says that it was made when its id
+// does.
+func (g *Governor) dated(tenant, id string, d control.Document) (audit.Message, error) {
+	u, err := ulid.ParseStrict(id)
+	if err != nil {
+		return audit.Message{}, err
+	}
+	return g.record(tenant, id, ulid.Time(u.Time()), d)
 }
 
 // Offboarding is what goes when all of a tenant is to go: its rows, and what

@@ -241,7 +241,7 @@ func (g *Governor) Records(ctx context.Context, o *Offboarding) ([]audit.Message
 		return nil, err
 	}
 	for _, p := range o.Contexts {
-		m, err := g.record(s, o.Tenant, p.ID, p.Redaction)
+		m, err := g.dated(o.Tenant, p.ID, p.Redaction)
 		if err != nil {
 			return nil, err
 		}

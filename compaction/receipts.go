@@ -72,6 +72,9 @@ func (s *survey) receipt(topic string, t *control.Tenant, o *control.Order) []*c
 	b, last := receiptOf(o, false), receiptOf(o, true)
 	for _, l := range lines {
 		e := s.views[l].entry(o)
+		if e == nil && o.Gone {
+			continue // nothing of it was that line's, or all of that is receipted
+		}
 		if e == nil || e.State != archive.RedactionGone && e.State != archive.RedactionReceipted {
 			return nil
 		}
@@ -200,7 +203,7 @@ func (g *Governor) unsent(s *survey, t *control.Tenant, o *control.Order, parts 
 			if err != nil {
 				return nil, err
 			}
-			m, err := g.record(s, o.Tenant, id, parts[i])
+			m, err := g.record(o.Tenant, id, time.UnixMicro(o.ArchivedAt), parts[i])
 			if err != nil {
 				return nil, err
 			}
@@ -249,9 +252,11 @@ func sameReceipt(a, b *control.Receipt) bool {
 	}) && slices.Equal(a.OutOfReach, b.OutOfReach)
 }
 
-// record makes the record of a document.
-func (g *Governor) record(s *survey, tenant, id string, d control.Document) (audit.Message, error) {
-	value, err := d.Value(tenant, id, s.now.Truncate(time.Millisecond))
+// record makes the record of a document. It says that it was made at a time that
+// does not depend on who makes it, and when: what is sent again is to be the same
+// to the byte.
+func (g *Governor) record(tenant, id string, at time.Time, d control.Document) (audit.Message, error) {
+	value, err := d.Value(tenant, id, at.Truncate(time.Millisecond))
 	if err != nil {
 		return audit.Message{}, err
 	}

@@ -61,7 +61,7 @@ func (p *pass) ordersOf(t *tenant, key string, ids []string) (orders []*entry) {
 		return nil
 	}
 	for _, e := range t.entries {
-		if e.open && slices.Contains(ids, e.ID) && !p.m.clean[cleanFile{key, e.ID}] {
+		if e.open && slices.Contains(ids, e.ID) && !p.m.clean[cleanFile{key, e.ID, e.duty.Closing}] {
 			orders = append(orders, e)
 		}
 	}
@@ -103,7 +103,7 @@ func (p *pass) lookInto(f *archive.CatalogFile, t *tenant, orders []*entry) (rea
 func (p *pass) clean(key string, orders []*entry) {
 	for _, e := range orders {
 		if !e.held && len(e.found) == 0 {
-			p.m.clean[cleanFile{key, e.ID}] = true
+			p.m.clean[cleanFile{key, e.ID, e.duty.Closing}] = true
 		}
 	}
 }

@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
@@ -76,18 +77,20 @@ func (g *Governor) stands(ctx context.Context, s *survey, t *control.Tenant, o *
 	if st.State, st.Why, err = g.state(ctx, s, t, o); err != nil {
 		return st, err
 	}
+	held := false
 	for _, l := range s.reached(o) {
 		line := LineStanding{Line: l}
 		if e := s.views[l].entry(o); e != nil {
 			line.State = e.State
+			held = held || e.State == archive.RedactionGated && slices.Equal(e.Kept, heldText)
 		}
 		st.Lines = append(st.Lines, line)
 	}
 	if st.State == "" {
 		st.State = slowest(st.Lines)
-		if s.now.After(st.DueAt) && rank(st.State) <= rank(archive.RedactionGated) && len(t.Holds()) > 0 {
-			st.State, st.Why = StateHeld, "a legal hold may keep rows that it means"
-		}
+	}
+	if held && (st.State == archive.RedactionGated || st.State == archive.RedactionReceipted) {
+		st.State, st.Why = StateHeld, heldText[0]
 	}
 	st.Overdue = g.Within > 0 && s.now.After(st.Promise) && st.Open()
 	return st, nil
