@@ -1,5 +1,5 @@
 #!/bin/sh
-# make it, make torture, make trial, make bench-verify: everything that needs real components. Arguments go to
+# make it, it-spark, torture, trial, bench-verify, bench-compact: everything that needs real components. Arguments go to
 # go test, or with torture first to it/torture.
 #
 #   it/run.sh                        all tests
@@ -8,6 +8,8 @@
 #   IT_SEED=n it/run.sh              the random choices of an earlier run, which printed n
 #   it/run.sh torture -minutes 20    real kills under load (docs/torture.md)
 #   it/run.sh bench-verify -rows 2000000  verify beside DuckDB on an archive of so many rows
+#   it/run.sh bench-compact -rows 1000000 compact on an archive of so many rows, beside DuckDB's COPY of the same files
+#   it/run.sh spark                  Apache Spark reads what is written
 #   it/run.sh trial -rows 1000000   compaction, erasures, holds and readers at once, then every byte (docs/trial.md)
 #   TORTURE_SEED=n it/run.sh torture the random choices of an earlier run, which printed n
 set -eu
@@ -15,6 +17,7 @@ cd "$(dirname "$0")/.."
 
 case "$*" in
 *seaweedfs*) ./it/setup.sh weed ;;
+spark*) ./it/setup.sh spark ;;
 *) ./it/setup.sh ;;
 esac
 
@@ -26,6 +29,13 @@ done
 LEDGERLAKE_IT_PYTHON15=$PWD/it/.build/py15/bin/python
 LEDGERLAKE_IT_PYTHON20=$PWD/it/.build/py20/bin/python
 export LEDGERLAKE_IT_PYTHON15 LEDGERLAKE_IT_PYTHON20
+
+if [ "${1-}" = spark ]; then
+	shift
+	LEDGERLAKE_IT_SPARK=$PWD/it/.build/spark/bin/python
+	export LEDGERLAKE_IT_SPARK
+	exec go test -tags it,spark -count=1 -timeout 20m -run 'Spark' "$@" ./parquet
+fi
 
 if [ "${1-}" = torture ]; then
 	shift
@@ -44,6 +54,12 @@ if [ "${1-}" = bench-verify ]; then
 	shift
 	go build -tags it -o "$bin/benchverify" ./it/benchverify
 	exec "$bin/benchverify" -bin "$bin" "$@"
+fi
+
+if [ "${1-}" = bench-compact ]; then
+	shift
+	go build -tags it -o "$bin/benchcompact" ./it/benchcompact
+	exec "$bin/benchcompact" -bin "$bin" "$@"
 fi
 
 if [ "${1-}" = trial ]; then

@@ -4,6 +4,7 @@
 # kcat, which comes from the system.
 #
 #   it/setup.sh         all but SeaweedFS
+#   it/setup.sh spark   that too: a Python with Apache Spark, 455 MB
 #   it/setup.sh weed    that too: a second S3 server, which takes some ten minutes of CPU time to build
 #
 # Each part is made once, and again only when its pin changes. Nothing outside
@@ -56,6 +57,13 @@ make_python() {
 	"$build/$1/bin/pip" install -q --disable-pip-version-check --only-binary :all: -r "python/$2"
 }
 
+# Spark comes as source: it is Python and jars.
+make_spark() {
+	rm -rf "$build/spark"
+	python3 -m venv "$build/spark"
+	"$build/spark/bin/pip" install -q --disable-pip-version-check -r python/spark.txt
+}
+
 install_kcat() {
 	DEBIAN_FRONTEND=noninteractive
 	export DEBIAN_FRONTEND
@@ -77,4 +85,5 @@ once kafka "$(cksum <kafka/pom.xml)" make_kafka
 once versitygw "v1.8.0 $(go env GOVERSION)" make_versitygw v1.8.0
 once py15 "$PWD $(python3 --version) $(cksum <python/duckdb15.txt)" make_python py15 duckdb15.txt
 once py20 "$PWD $(python3 --version) $(cksum <python/duckdb20.txt)" make_python py20 duckdb20.txt
+[ "${1-}" != spark ] || once spark "$PWD $(python3 --version) $(cksum <python/spark.txt)" make_spark
 [ "${1-}" != weed ] || once weed "$(cksum <weed/go.sum) $(go env GOVERSION)" make_weed

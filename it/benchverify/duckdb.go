@@ -6,15 +6,17 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/ledgerlake/ledgerlake/it/bench"
 )
 
 // duckdb runs the SQL over an archive, which must find no fault.
-func (b *bench) duckdb(ctx context.Context, folder string) (*spent, error) {
-	s, err := spend(ctx, strings.NewReader(script), b.python, "-", b.sql, folder)
+func (b *runner) duckdb(ctx context.Context, folder string) (*bench.Spent, error) {
+	s, err := bench.Spend(ctx, strings.NewReader(script), nil, b.python, "-", b.sql, folder)
 	if err != nil {
 		return nil, fmt.Errorf("the SQL: %w", err)
 	}
-	fmt.Fprintf(b.out, "DuckDB %s", s.out)
+	fmt.Fprintf(b.out, "DuckDB %s", s.Out)
 	return s, nil
 }
 

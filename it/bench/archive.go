@@ -1,12 +1,15 @@
 //go:build it
 
-package main
+// Package bench builds large archives, and tells what a program takes.
+package bench
 
 import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"math"
+	mrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,26 +27,34 @@ import (
 	"github.com/ledgerlake/ledgerlake/parquet"
 )
 
-// A plan says what an archive is to hold.
-type plan struct {
-	rows    int64 // in all
-	lines   int   // partitions, which share the rows
-	tenants int   // of each line
-	segment int   // rows of one
-	anchor  int   // segments of one anchor
+// A Plan says what an archive is to hold.
+type Plan struct {
+	Rows    int64 // in all
+	Lines   int   // partitions, which share the rows
+	Tenants int   // of each line
+	Segment int   // the most rows of one
+	Least   int   // the fewest, so that sizes between are drawn, small ones more often; 0: all have Segment rows
+	Anchor  int   // segments of one anchor
 }
 
-// build makes an archive in folder, as ingest would have made it from records of
-// package workload in that order, and returns the verifier key of its anchors,
-// and the record id of a row in its middle.
-func build(folder string, p plan) (vkey, record string, err error) {
+// An Archive is what was built.
+type Archive struct {
+	Key      string // that signs anchors, as a file of --anchor-key has it
+	Verifier string // key
+	Record   string // id of a row in the middle
+	Segments int64
+}
+
+// Build makes an archive, as ingest would have made it from records of package
+// workload in that order, and gives each object to put, from several goroutines.
+func Build(p Plan, put func(key string, body []byte) error) (*Archive, error) {
 	skey, vkey, err := sign.Generate(rand.Reader, "bench.example/anchors")
 	if err != nil {
-		return "", "", err
+		return nil, err
 	}
 	signer, err := sign.NewSigner(skey)
 	if err != nil {
-		return "", "", err
+		return nil, err
 	}
 	root := archive.Root{
 		Format: archive.Format, ArchiveID: "01KBCDEFGHJKMNPQRSTVWXYZ01",
@@ -51,39 +62,48 @@ func build(folder string, p plan) (vkey, record string, err error) {
 	}
 	body, err := json.Marshal(root)
 	if err != nil {
-		return "", "", err
+		return nil, err
 	}
-	if err := put(folder, archive.RootKey, body); err != nil {
-		return "", "", err
+	if err := put(archive.RootKey, body); err != nil {
+		return nil, err
 	}
 	var g errgroup.Group
-	writers := make([]*writer, p.lines)
+	writers := make([]*writer, p.Lines)
 	for i := range writers {
 		l := archive.Line{Topic: "audit.calls", TopicID: "kTq2VqYJQ0mFvY8v2b3m0A", Partition: int32(i)}
 		w := &writer{
-			plan: p, folder: folder, vkey: vkey, signer: signer, rootSum: sha256.Sum256(body),
-			state: archive.NewState(root.ArchiveID, l), records: workload.New(uint64(i)+1, p.tenants),
+			Plan: p, put: put, vkey: vkey, signer: signer, rootSum: sha256.Sum256(body), sizes: mrand.New(mrand.NewPCG(uint64(i), 1)),
+			state: archive.NewState(root.ArchiveID, l), records: workload.New(uint64(i)+1, p.Tenants),
 			encoder: parquet.NewEncoder(), hasher: chain.NewHasher(nil), changed: map[string]bool{},
 		}
 		writers[i] = w
-		g.Go(func() error { return w.line(p.rows / int64(p.lines)) })
+		g.Go(func() error { return w.line(p.Rows / int64(p.Lines)) })
 	}
+	a := &Archive{Key: skey, Verifier: vkey}
 	err = g.Wait()
-	return vkey, writers[0].middle, err
+	for _, w := range writers {
+		a.Segments += w.state.Ordinal
+	}
+	a.Record = writers[0].middle
+	return a, err
 }
 
-func put(folder, key string, body []byte) error {
-	path := filepath.Join(folder, filepath.FromSlash(key))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
+// Folder puts objects into a folder.
+func Folder(folder string) func(key string, body []byte) error {
+	return func(key string, body []byte) error {
+		path := filepath.Join(folder, filepath.FromSlash(key))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(path, body, 0o644)
 	}
-	return os.WriteFile(path, body, 0o644)
 }
 
 // A writer writes one line.
 type writer struct {
-	plan
-	folder  string
+	Plan
+	put     func(key string, body []byte) error
+	sizes   *mrand.Rand
 	vkey    string
 	signer  note.Signer
 	rootSum chain.Hash
@@ -107,18 +127,27 @@ func (w *writer) line(rows int64) error {
 		Partition: w.state.Line.Partition, Keys: archive.AnchorKeys{Anchor: []string{w.vkey}},
 	}
 	for rows > 0 {
-		n := min(rows, int64(w.segment))
+		n := min(rows, w.size())
 		if err := w.writeSegment(int(n)); err != nil {
 			return err
 		}
 		rows -= n
-		if w.segments == w.plan.anchor || rows == 0 {
+		if w.segments == w.Anchor || rows == 0 {
 			if err := w.writeAnchor(); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// size draws how many rows the next segment has: each factor is as likely.
+func (w *writer) size() int64 {
+	if w.Least == 0 {
+		return int64(w.Segment)
+	}
+	ratio := float64(w.Segment) / float64(w.Least)
+	return int64(math.Round(float64(w.Least) * math.Pow(ratio, w.sizes.Float64())))
 }
 
 // writeSegment writes the next segment, of n rows.
@@ -163,7 +192,7 @@ func (w *writer) writeSegment(n int) error {
 	w.anchor.Totals.Add(c)
 	w.segments++
 	st.Advance(seg, sum, int64(len(body)), w.now)
-	return put(w.folder, archive.SegmentKey(st.Line, seg.Ordinal), body)
+	return w.put(archive.SegmentKey(st.Line, seg.Ordinal), body)
 }
 
 // decode makes the next record a row that is not stamped yet.
@@ -178,7 +207,7 @@ func (w *writer) decode(row *chain.Row) error {
 	if reject := w.decoder.Decode(&row.Record, m); reject != nil {
 		return fmt.Errorf("offset %d: %s", m.Offset, reject.Detail)
 	}
-	if w.offset <= w.rows/int64(w.lines)/2 && row.Kind.S == audit.KindCall {
+	if w.offset <= w.Rows/int64(w.Lines)/2 && row.Kind.S == audit.KindCall {
 		w.middle = row.RecordID.S
 	}
 	return nil
@@ -227,7 +256,7 @@ func (w *writer) writeAnchor() error {
 	if err != nil {
 		return err
 	}
-	if err := put(w.folder, archive.AnchorKey(w.state.Line, a.Number), body); err != nil {
+	if err := w.put(archive.AnchorKey(w.state.Line, a.Number), body); err != nil {
 		return err
 	}
 	sum := archive.TextHash(text)
