@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/internal/workload"
+	"github.com/ledgerlake/ledgerlake/redact"
 )
 
 // BenchmarkPartition is the way of a record from fetched to durable, without
@@ -27,7 +28,7 @@ func BenchmarkPartition(b *testing.B) {
 	}
 }
 
-func benchPartition(b *testing.B, rows int) {
+func benchPartition(b *testing.B, rows int, more ...func(*Settings)) {
 	records := benchRecords(50_000)
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -35,11 +36,26 @@ func benchPartition(b *testing.B, rows int) {
 	var size int64
 	for done := 0; done < b.N; {
 		n := min(len(records), b.N-done)
-		size += benchRun(b, records[:n], rows)
+		size += benchRun(b, records[:n], rows, more...)
 		done += n
 	}
 	b.ReportMetric(float64(b.N)/(cpu()-start).Seconds(), "rows/cpu-s")
 	b.ReportMetric(float64(size)/float64(b.N), "wireB/row")
+}
+
+// BenchmarkScrubbed is the same way with a usual policy of scrubbing, which finds
+// nothing in most records, beside that without one.
+func BenchmarkScrubbed(b *testing.B) {
+	policy, err := redact.ParsePolicy([]byte("name: pii-us\nrules:\n- rule: ssn-us\n- rule: luhn\n- {rule: us-dl, states: [CA, NY, TX]}\n" +
+		"- {rule: keyed-regex, name: email, key: '.*e-?mail', pattern: '[^@ ]+@[^@ ]+'}\n"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, p := range map[string]*redact.Policy{"with": policy, "without": nil} {
+		b.Run(name, func(b *testing.B) {
+			benchPartition(b, 5000, func(s *Settings) { s.Scrub = p })
+		})
+	}
 }
 
 // benchRun archives records as one partition, in segments of rows rows.

@@ -14,7 +14,7 @@ import (
 // are too common (nine digits, for one) to look for any without that.
 type license struct{ shapes []shape }
 
-var licenseWord = regexp.MustCompile(`(?i)\b(?:driver'?s?|driving|operator'?s?)[ _-]{0,2}licen[cs]e|\bdln?\b|\bdl ?(?:#|no\b|num)|\blic(?:en[cs]e)?[ ._-]{0,2}(?:#|no\b|num|id\b)|drivers?_?licen[cs]e|licen[cs]e_?(?:no|num)`)
+var licenseWord = &word{"lidl", regexp.MustCompile(`(?i)\b(?:driver'?s?|driving|operator'?s?)[ _-]{0,2}licen[cs]e|\bdln?\b|\bdl ?(?:#|no\b|num)|\blic(?:en[cs]e)?[ ._-]{0,2}(?:#|no\b|num|id\b)|drivers?_?licen[cs]e|licen[cs]e_?(?:no|num)`)}
 
 // Licences of fewer characters are not looked for, and none has more.
 const (

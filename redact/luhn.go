@@ -10,7 +10,7 @@ import "regexp"
 type luhn struct{}
 
 // cardWord is what makes a number of an unusual length that of a card.
-var cardWord = regexp.MustCompile(`(?i)card|visa|amex|american express|master ?card|discover|union ?pay|\bjcb\b|\bpan\b|\bcc\b`)
+var cardWord = &word{"cavidiunjcpaccamme", regexp.MustCompile(`(?i)card|visa|amex|american express|discover|union ?pay|\bjcb\b|\bpan\b|\bcc\b`)}
 
 const (
 	minCard = 13

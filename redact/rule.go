@@ -37,8 +37,29 @@ const (
 
 // near reports whether a word stands near a stretch of the text, or in the name
 // of its member.
-func (s *subject) near(word *regexp.Regexp, from, to int) bool {
-	return word.Match(s.b[max(0, from-wordBefore):from]) || word.Match(s.b[to:min(len(s.b), to+wordAfter)]) || len(s.key) > 0 && word.Match(s.key)
+func (s *subject) near(w *word, from, to int) bool {
+	return w.in(s.b[max(0, from-wordBefore):from]) || w.in(s.b[to:min(len(s.b), to+wordAfter)]) || w.in(s.key)
+}
+
+// A word is what says of a number what it is.
+type word struct {
+	hint string // pairs of small letters, one of which stands in each word, in either case
+	re   *regexp.Regexp
+}
+
+// in reports whether a word stands in a text.
+func (w *word) in(b []byte) bool { return w.hinted(b) && w.re.Match(b) }
+
+// hinted is a look at what most texts fail at, for little.
+func (w *word) hinted(b []byte) bool {
+	for i := 1; i < len(b); i++ {
+		for h := 0; h < len(w.hint); h += 2 {
+			if b[i-1]|0x20 == w.hint[h] && b[i]|0x20 == w.hint[h+1] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 const digits = "0123456789"

@@ -9,7 +9,7 @@ import "regexp"
 type ssn struct{}
 
 // ssnWord is what makes nine digits a social security number.
-var ssnWord = regexp.MustCompile(`(?i)ssn|social[ _-]{0,2}security|\bsoc\.? ?sec|\bss ?(?:#|no\b|num)`)
+var ssnWord = &word{"ssso", regexp.MustCompile(`(?i)ssn|social[ _-]{0,2}security|\bsoc\.? ?sec|\bss ?(?:#|no\b|num)`)}
 
 const ssnDigits = 9
 

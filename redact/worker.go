@@ -85,6 +85,9 @@ func (w *worker) scrubbed(in []byte) ([]byte, bool) {
 // look reports whether the rules find something in a text, in w.matches.
 func (w *worker) look(text []byte) bool {
 	w.matches = w.matches[:0]
+	if len(text) < w.rules.digits && w.keyed == 0 {
+		return false // no character stands for more digits than it has bytes
+	}
 	may, plain := w.rules.may(text)
 	if !may && w.keyed == 0 {
 		return false
@@ -154,14 +157,35 @@ type ruleSet struct {
 // many digits, counting all that could be one. plain is true where the text has
 // neither escapes nor characters beyond ASCII.
 func (rs *ruleSet) may(text []byte) (may, plain bool) {
-	n, odd := 0, 0
+	sum := uint64(0)
 	for _, c := range text {
+		sum += weights[c]
+	}
+	n, odd := int(sum&maxWeight), sum > maxWeight
+	if n < rs.digits && odd {
+		n += maxDigits * bytes.Count(text, []byte(`\u`))
+	}
+	return n >= rs.digits, !odd
+}
+
+// What a byte adds to a sum: in the low half how many digits the character that
+// it begins can stand for, in the high half 1 where it is no plain ASCII.
+const (
+	maxWeight = 1<<32 - 1
+	maxDigits = 2 // of one character: ⑳
+)
+
+var weights = func() (w [256]uint64) {
+	for c := range w {
 		switch {
-		case isDigit(c):
-			n++
-		case c >= utf8.RuneSelf || c == '\\' || c < ' ':
-			odd++
+		case isDigit(byte(c)):
+			w[c] = 1
+		case c >= utf8.RuneSelf || c < ' ' || c == '\\':
+			w[c] = maxWeight + 1
 		}
 	}
-	return n+odd >= rs.digits, odd == 0
-}
+	for lead, digits := range map[byte]uint64{0xC2: 1, 0xD9: 1, 0xDB: 1, 0xDF: 1, 0xE0: 1, 0xE1: 1, 0xE2: 2, 0xE3: 2, 0xEA: 1, 0xEF: 1, 0xF0: 1} {
+		w[lead] += digits
+	}
+	return w
+}()
