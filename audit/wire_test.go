@@ -253,3 +253,50 @@ func ticked(names []string, separator string) string {
 	}
 	return strings.Join(ticked, separator)
 }
+
+// A string that names the user stands in none of the columns that cannot be
+// erased, by whatever path it came, in whatever shape, written with escapes or
+// not; and it is kept in a slot. finish_reason of a record of ERASE-ME-7f3a, say.
+func TestWhatNamesTheUserStandsInNoColumn(t *testing.T) {
+	const user = "ERASE-ME-7f3a"
+	tried := 0
+	for _, s := range []struct {
+		shape *shape
+		bare  string
+	}{{callShape, bareCall}, {decisionShape, bareDecision}, {entryShape, bareEntry}, {administrativeShape, bareEntry}} {
+		for _, c := range s.shape.columns {
+			if !c.echo {
+				continue
+			}
+			for _, path := range c.paths {
+				for _, text := range []string{user, "of " + user + "!", `\u0045RASE-ME-7f3\u0061`} {
+					tried++
+					r := accept(t, &Decoder{}, message(with(s.bare, `"userId":"`+user+`",`+memberAt(path, text)), header(HeaderKind, s.shape.kinds[0])))
+					for i := range Header {
+						if h := &Header[i]; h.Text != nil && strings.Contains(h.Text(r).S, user) {
+							t.Errorf("%s of %s by %s: it stands in %s", c.column, s.shape.title, path, h.Name)
+						}
+					}
+					if kept := string(r.Slots[SlotExt]) + string(r.Slots[SlotContext]); !strings.Contains(kept, text) {
+						t.Errorf("%s of %s by %s is lost: %s", c.column, s.shape.title, path, kept)
+					}
+				}
+			}
+		}
+	}
+	if tried < 50 {
+		t.Errorf("%d paths were tried", tried)
+	}
+}
+
+// memberAt returns a member whose value stands at a path.
+func memberAt(path, text string) string {
+	name, rest, nested := strings.Cut(path, ".")
+	switch {
+	case !nested:
+		return `"` + name + `":"` + text + `"`
+	case strings.HasPrefix(rest, "0."):
+		return `"` + name + `":[{` + memberAt(rest[2:], text) + `}]`
+	}
+	return `"` + name + `":{` + memberAt(rest, text) + `}`
+}
