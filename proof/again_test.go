@@ -233,3 +233,75 @@ func dataKey(h *history, tenant string, seq int64) string {
 	}
 	return ""
 }
+
+// An object that a receipt calls deleted must be gone with all its versions; a
+// store that does not let them be listed is said to.
+func TestDeletedObjectsAreGone(t *testing.T) {
+	id := prooftest.OrderID
+	build := func() (*history, string) {
+		h := newHistory()
+		h.calls.Compact(prooftest.Compaction{Watermark: 9})
+		key := h.calls.Key(0)
+		h.order(func(b *prooftest.Batch) {
+			b.Order("acme", audit.KindRedaction, id(1), prooftest.Redaction(map[string]any{"turnId": "none"}, "*"))
+			m := h.calls.Receipt(id(1), "*")
+			m["deleted"] = []any{map[string]any{"key": key, "versions": []string{"v1"}}}
+			b.Order("acme", audit.KindErasureDone, id(2), m)
+		})
+		return h, key
+	}
+	for name, c := range map[string]struct {
+		exit    int
+		says    string
+		prepare func(m *archive.Memory, key string)
+		hide    bool // the store lists no versions
+	}{
+		"gone":                         {4, "", func(*archive.Memory, string) {}, false},
+		"gone, and nobody can tell":    {4, "was not looked at", func(*archive.Memory, string) {}, true},
+		"there":                        {1, "that the object was deleted, and it is there", func(m *archive.Memory, key string) { put(m, key) }, false},
+		"there, and nothing versioned": {1, "that the object was deleted, and it is there", func(m *archive.Memory, key string) { put(m, key) }, true},
+		"an old version": {1, "and a version of it is there", func(m *archive.Memory, key string) {
+			m.SetVersioning(archive.Versioned)
+			put(m, key)
+			m.Remove(key)
+		}, false},
+		"a marker alone": {4, "", func(m *archive.Memory, key string) {
+			m.SetVersioning(archive.Versioned)
+			put(m, key)
+			m.Remove(key)
+			for v, err := range m.Versions(t.Context(), key) {
+				if err == nil && !v.Marker {
+					m.Delete(t.Context(), []archive.Version{v})
+				}
+			}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, key := build()
+			m := prooftest.Bucket(h.Objects())
+			c.prepare(m, key)
+			var src archive.Source = m
+			if c.hide {
+				src = struct{ archive.Source }{m}
+			}
+			r, err := proof.Verify(t.Context(), src, proof.Options{Keys: ring(t, keyA)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantExit(t, r, c.exit)
+			said := strings.Join(r.Notes, "\n")
+			for _, f := range r.Faults {
+				said += "\n" + f.String()
+			}
+			if !strings.Contains(said, c.says) || c.says == "" && strings.Contains(said, "was not looked at") {
+				t.Errorf("%q does not say %q", said, c.says)
+			}
+		})
+	}
+}
+
+func put(m *archive.Memory, key string) {
+	if _, err := m.Create(context.Background(), key, []byte("x")); err != nil {
+		panic(err)
+	}
+}

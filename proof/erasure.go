@@ -164,5 +164,6 @@ func (r *Report) compacted() []string {
 	all.addIf(t.Erased > t.HardErased, "%s erased, of which commitments and hashes are left", Count(t.Erased-t.HardErased, "row"))
 	all.addIf(t.HardErased > 0, "%s hard-erased: of these only row_hash, prev_hash and seq are proved", Count(t.HardErased, "row"))
 	all.addIf(t.PartlyErased > 0, "%s erased in part", Count(t.PartlyErased, "row"))
+	all.addIf(r.versionsLeft, "whether old versions of deleted objects are there was not looked at: this store has none to list, or lets these credentials list none")
 	return all
 }

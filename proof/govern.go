@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -139,7 +140,13 @@ func (v *verifier) readControl(row *chain.Row) *control.Row {
 	return r
 }
 
-// deletedAll looks for objects that a receipt calls deleted.
+// versioned is a source that can list the versions of its objects.
+type versioned interface {
+	Versions(ctx context.Context, prefix string) iter.Seq2[archive.Version, error]
+}
+
+// deletedAll looks for objects that a receipt calls deleted: among what is there
+// and, where the store has versions and lets them be listed, among what was.
 func (v *verifier) deletedAll(ctx context.Context, r *Report) error {
 	if len(v.governs.Deleted()) == 0 {
 		return nil
@@ -151,17 +158,56 @@ func (v *verifier) deletedAll(ctx context.Context, r *Report) error {
 		folders[folder+"/"] = true
 	}
 	for _, folder := range slices.Sorted(maps.Keys(folders)) {
-		for o, err := range v.src.List(ctx, folder, "") {
-			if err != nil {
-				return fmt.Errorf("list %s: %w", folder, err)
-			}
-			if said, ok := v.governs.Deleted()[o.Key]; ok {
-				found.add(Fault{Kind: FaultErasure, Key: o.Key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the object was deleted, and it is there", said.Order)})
-			}
+		looked, err := v.deletedVersions(ctx, folder, &found)
+		if err == nil && !looked {
+			err = v.deletedObjects(ctx, folder, &found)
 		}
+		if err != nil {
+			return fmt.Errorf("list %s: %w", folder, err)
+		}
+		r.versionsLeft = r.versionsLeft || !looked
 	}
 	r.Faults, r.FaultCount = append(r.Faults, found.list...), r.FaultCount+found.total
 	return nil
+}
+
+func (v *verifier) deletedObjects(ctx context.Context, folder string, found *faults) error {
+	for o, err := range v.src.List(ctx, folder, "") {
+		if err != nil {
+			return err
+		}
+		if said, ok := v.governs.Deleted()[o.Key]; ok {
+			found.add(Fault{Kind: FaultErasure, Key: o.Key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the object was deleted, and it is there", said.Order)})
+		}
+	}
+	return nil
+}
+
+// deletedVersions does the same for all versions. It reports false where they
+// cannot be listed.
+func (v *verifier) deletedVersions(ctx context.Context, folder string, found *faults) (looked bool, err error) {
+	src, ok := v.src.(versioned)
+	if !ok {
+		return false, nil
+	}
+	for o, err := range src.Versions(ctx, folder) {
+		if errors.Is(err, archive.ErrDenied) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		said, ok := v.governs.Deleted()[o.Key]
+		if !ok || o.Marker {
+			continue
+		}
+		what := "and it is there"
+		if !o.Latest {
+			what = fmt.Sprintf("and a version of it is there (%s)", Printable(o.ID))
+		}
+		found.add(Fault{Kind: FaultErasure, Key: o.Key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the object was deleted, %s", said.Order, what)})
+	}
+	return true, nil
 }
 
 // addStrays adds the strays of a line.

@@ -50,11 +50,14 @@ type Report struct {
 	Proved    []string `json:"proved"`    // in plain words
 	NotProved []string `json:"notProved"` // what the tier leaves open
 
-	notes      noteCounts // of key notes
-	partial    bool       // only a part of the rows was asked for
-	root       *chain.Hash
-	given      []string // vkeys
-	linesLeft  int64    // that were not asked for
+	notes     noteCounts // of key notes
+	partial   bool       // only a part of the rows was asked for
+	root      *chain.Hash
+	given     []string // vkeys
+	linesLeft int64    // that were not asked for
+
+	versionsLeft bool // objects were deleted, and it could not be looked for old versions of them
+
 	introduced []sign.KeyInfo
 }
 
