@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/chain"
 )
 
 // delete deletes what the base calls doomed and has been so for the grace, with
@@ -14,7 +15,14 @@ import (
 // gone; the next pass sees that.
 func (p *pass) delete() error {
 	var keys []string
+	if len(p.plan.Delete) == 0 {
+		return nil
+	}
+	live := p.live()
 	for _, key := range p.plan.Delete {
+		if live[key] || !p.mayGo(key) {
+			return halt("%s: it dooms %s, which is not one that compaction takes: somebody else wrote it", p.s.Base.Key, key)
+		}
 		if p.m.gone[key] {
 			p.gone[key] = true
 		} else {
@@ -41,6 +49,29 @@ func (p *pass) delete() error {
 	}
 	p.count(all, left)
 	return p.sure(keys)
+}
+
+// live returns the keys that the base names.
+func (p *pass) live() map[string]bool {
+	live := map[string]bool{p.s.Base.Key: true}
+	for i := range p.s.Files {
+		live[p.s.Files[i].Key] = true
+	}
+	for i := range p.s.Base.Parts {
+		live[p.s.Base.Parts[i].Key] = true
+	}
+	return live
+}
+
+// mayGo reports whether a key is one that compaction of the line ever deletes.
+func (p *pass) mayGo(key string) bool {
+	if n, ok := archive.ParseDataKey(key); ok {
+		return n.TopicID == chain.Escape(p.l.TopicID) && n.Partition == p.l.Partition
+	}
+	if n, ok := archive.ParseSegmentKey(key); ok {
+		return n.Ordinal < p.s.watermark() && strings.HasPrefix(key, archive.SegmentPrefix(p.l))
+	}
+	return strings.HasPrefix(key, archive.CatalogPrefix(p.l))
 }
 
 // keep notes a version that could not be deleted. Anchors and catalogs may be

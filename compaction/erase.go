@@ -288,6 +288,9 @@ func (p *pass) whole(e *entry) (bool, error) {
 		return false, nil
 	}
 	above, err := archive.ListSegments(p.ctx, p.e.Archive, p.l, p.s.anchored()+1)
+	if errors.Is(err, archive.ErrBreaks) {
+		return false, nil // which is for ingest to find out
+	}
 	return len(above) == 0, err
 }
 

@@ -115,8 +115,9 @@ func (e *Engine) files(ctx context.Context, c *archive.CatalogVersion, m *memo) 
 	return files, nil
 }
 
-// anchors reads the anchors that list segments from the watermark on. It returns
-// the number of the newest anchor that is there.
+// anchors reads the anchors that list segments from the watermark on, and those
+// from which the base took what lies below it. It returns the number of the newest
+// anchor that is there.
 func (e *Engine) anchors(ctx context.Context, s *Sight, m *memo) (newest int64, err error) {
 	if newest, err = archive.NewestAnchor(ctx, e.Archive, s.Line, m.anchor); err != nil {
 		return 0, err
@@ -127,22 +128,39 @@ func (e *Engine) anchors(ctx context.Context, s *Sight, m *memo) (newest int64, 
 		}
 		return newest, nil
 	}
-	first, err := e.firstAbove(ctx, s.Line, m.anchor, newest, s.watermark())
+	first, err := e.firstAbove(ctx, s.Line, m.anchor, newest, s.watermark()-1)
 	if err != nil {
 		return 0, err
 	}
-	all, err := e.readAnchors(ctx, s.Line, max(first-1, 0), newest+1, e.windowBytes())
-	if err != nil {
-		return 0, err
-	}
-	if err := e.judge(ctx, s, all); err != nil {
-		return 0, err
+	for bytes := e.windowBytes(); ; bytes *= 4 {
+		all, err := e.readAnchors(ctx, s.Line, max(first-1, 0), newest+1, bytes)
+		if err != nil {
+			return 0, err
+		}
+		if err := e.judge(ctx, s, all); err != nil {
+			return 0, err
+		}
+		last := all[len(all)-1]
+		if s.behind = last.Number < newest; s.behind && s.anchored() < s.watermark() {
+			continue // none of these counts
+		}
+		m.anchor = last.Number
+		if len(s.Anchors) < len(all) && m.warned != newest {
+			m.warned = newest
+			e.warn(s.Line, "anchors do not count, and what they cover waits", fmt.Errorf("anchor %d is signed by %q, and by no key that is known here", last.Number, archive.Signers(last.note)))
+		}
+		break
 	}
 	if s.anchored() < s.watermark()-1 {
 		return 0, halt("the watermark is %d, and anchors that count cover segments up to %d only: anchors are missing, or are not signed by a key that is known here", s.watermark(), s.anchored())
 	}
-	m.anchor, s.behind = all[len(all)-1].Number, all[len(all)-1].Number < newest
 	return newest, nil
+}
+
+func (e *Engine) warn(l archive.Line, text string, err error) {
+	if e.Events.Warn != nil {
+		e.Events.Warn(l, text, err)
+	}
 }
 
 // firstAbove finds the first anchor that covers the segment of an ordinal, by
@@ -234,6 +252,7 @@ type readAnchor struct {
 // each follows the one before it.
 func (e *Engine) judge(ctx context.Context, s *Sight, all []*readAnchor) error {
 	good := 0
+	s.Anchors, s.Newest = nil, nil
 	for i, a := range all {
 		if i > 0 {
 			if err := a.FollowsAnchor(all[i-1].Anchor, all[i-1].sum); err != nil {
@@ -267,8 +286,8 @@ func (e *Engine) judge(ctx context.Context, s *Sight, all []*readAnchor) error {
 func (e *Engine) introduce(l archive.Line, k archive.AnchorKeys) {
 	for role, keys := range map[sign.Role][]string{sign.Anchor: k.Anchor, sign.Catalog: k.Catalog, sign.Control: k.Control} {
 		for _, vkey := range keys {
-			if err := e.ring.Add(vkey, role, "an anchor"); err != nil && e.Events.Warn != nil {
-				e.Events.Warn(l, "a good anchor names a key that is none", err)
+			if err := e.ring.Add(vkey, role, "an anchor"); err != nil {
+				e.warn(l, "a good anchor names a key that is none", err)
 			}
 		}
 	}

@@ -31,6 +31,9 @@ type opened struct {
 func (p *pass) merge(step *Step) error {
 	var files []*archive.CatalogFile
 	for _, key := range step.Keys {
+		if p.removed[key] {
+			return nil // written again already: the next pass looks at what came of it
+		}
 		files = append(files, p.s.file(key))
 	}
 	p.fit()

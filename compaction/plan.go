@@ -65,7 +65,7 @@ type planner struct {
 	now   time.Time
 	grace time.Duration
 	apart map[string]bool // keys of files that begin an epoch
-	busy  map[string]bool // keys of files that are replaced already
+	busy  map[string]bool // keys of files that a cut replaces
 	plan  *Plan
 }
 
@@ -161,7 +161,6 @@ func (p *planner) orders() {
 			step := stepOf("orders may reach rows of it", f)
 			step.Orders = looks[f.Key]
 			p.plan.Look = append(p.plan.Look, step)
-			p.busy[f.Key] = true
 		}
 	}
 }

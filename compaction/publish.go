@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
@@ -208,7 +209,7 @@ func (p *pass) write(c *archive.Catalog, files []archive.CatalogFile) error {
 		return err
 	}
 	key := archive.CatalogKey(p.l, c.Version)
-	_, err = p.e.Archive.Create(p.ctx, key, body)
+	at, err := p.e.Archive.Create(p.ctx, key, body)
 	if errors.Is(err, archive.ErrExists) {
 		var there []byte
 		if there, err = p.e.Archive.Get(p.ctx, key); err == nil && !bytes.Equal(there, body) {
@@ -218,9 +219,37 @@ func (p *pass) write(c *archive.Catalog, files []archive.CatalogFile) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
+	if err := p.believe(at, key, body); err != nil {
+		return err
+	}
 	p.res.Wrote, p.res.Catalog = true, c
 	p.remember(archive.TextHash(text), files)
 	return nil
+}
+
+// believe makes sure that a version that could be written is the newest: who slept
+// for longer than the grace may have come upon a number whose version was there,
+// was replaced, and is deleted. Then this one goes at once; should it stay, because
+// of a crash here, a later pass dooms it as it does other old versions.
+func (p *pass) believe(at time.Time, key string, body []byte) error {
+	grace := time.Duration(p.e.Root.GraceSeconds) * time.Second
+	if !at.IsZero() && at.Sub(p.s.StoreNow) < grace {
+		return nil
+	}
+	newer, err := archive.NewestCatalogObject(p.ctx, p.e.Archive, p.l, p.s.version()+1)
+	if err != nil || newer == nil {
+		return err
+	}
+	there, err := p.e.Archive.Get(p.ctx, key)
+	if err == nil && bytes.Equal(there, body) {
+		delete(p.versions, key)
+		if err = p.askVersions([]string{key}); err == nil {
+			for _, k := range p.e.Archive.Delete(p.ctx, p.versions[key]) {
+				p.keep(k)
+			}
+		}
+	}
+	return errors.Join(fmt.Errorf("%w: %s is there", ErrRaced, newer.Key), err)
 }
 
 // errSigner: what this process signs would not count.
@@ -258,10 +287,14 @@ func (p *pass) remember(text chain.Hash, files []archive.CatalogFile) {
 		p.logs = map[string]*logState{}
 	}
 	m.text, m.files, m.logsOf, m.logs = text, files, text, p.logs
-	for key := range p.gone {
-		delete(m.gone, key)
+	if len(m.clean) > rememberedLooks {
+		clear(m.clean)
 	}
 }
+
+// rememberedLooks is how many times it is remembered that a file has nothing of
+// an order.
+const rememberedLooks = 200_000
 
 // rememberedLogs is of how many logs of a line a pass keeps where they stand:
 // about a kilobyte each.

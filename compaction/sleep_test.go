@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/proof/prooftest"
 )
 
 // A sleeper is a store before one call of which a compactor falls asleep. Others
@@ -125,4 +126,42 @@ func sleepAt(t *testing.T, point int, at int64) (slept bool) {
 	s.tell()
 	s.wantEnd(t)
 	return slept
+}
+
+// A compactor that slept until the version that it was about to write had come,
+// been replaced, and been deleted, does not bring it back.
+func TestASleeperBringsNoVersionBack(t *testing.T) {
+	for at := int64(1); ; at++ {
+		w := small(t)
+		e := New(w.settings)
+		w.passes(e, w.calls.Line, nil)
+		w.calls.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+		w.calls.Anchor()
+		w.land()
+		slept := false
+		store := &sleeper{Store: w.store, at: at, sleep: func() {
+			slept = true
+			for range 6 {
+				w.calls.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+				w.calls.Anchor()
+				w.land()
+				w.passes(e, w.calls.Line, nil)
+				w.later(2 * time.Hour)
+			}
+		}}
+		settings := w.settings
+		settings.Archive = store
+		_, err := New(settings).Pass(context.Background(), w.calls.Line, nil)
+		if !slept {
+			return
+		}
+		if r := w.verify(); r.ExitCode() == 1 {
+			t.Fatalf("call %d: %v: %v", at, err, r.Faults)
+		}
+		for range 3 {
+			w.passes(e, w.calls.Line, nil)
+			w.later(2 * time.Hour)
+		}
+		w.wantExit(0)
+	}
 }

@@ -39,33 +39,44 @@ func (p *pass) sweep() error {
 	if err != nil {
 		return err
 	}
+	if p.m.swept != list {
+		p.m.swept = list
+		clear(p.m.gone)
+	}
 	segments, err := p.segmentsBelow()
 	if err != nil {
 		return err
 	}
-	known := p.known()
-	strays := 0
-	for _, keys := range [][]string{list.data[dataLine{chain.Escape(p.l.TopicID), p.l.Partition}], segments, p.s.Parts} {
-		for _, key := range keys {
-			if !known[key] {
-				known[key] = true
-				p.doom = append(p.doom, key)
-				strays++
-			}
-		}
-	}
-	p.res.Strays = int64(strays)
-	young, err := p.abort(list.uploads)
+	candidates := slices.Concat(list.data[dataLine{chain.Escape(p.l.TopicID), p.l.Partition}], segments, p.s.Parts)
+	strays, err := p.strays(candidates)
 	if err != nil {
 		return err
 	}
-	p.sweptOf(strays, young)
-	return nil
+	p.doom = append(p.doom, strays...)
+	p.res.Strays = int64(len(strays))
+	young, err := p.abort(list.uploads)
+	p.swept = len(strays) == 0 && !young
+	return err
 }
 
-// sweptOf notes that nothing was found that an order could still find: what was
-// found has to go first.
-func (p *pass) sweptOf(strays int, young bool) { p.swept = strays == 0 && !young }
+// strays returns those of the keys that nothing names, and that are still there:
+// what was deleted after the listing is none.
+func (p *pass) strays(keys []string) (strays []string, err error) {
+	known := p.known()
+	unknown := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return known[key] || p.m.gone[key] })
+	if err := p.askVersions(unknown); err != nil {
+		return nil, err
+	}
+	for _, key := range unknown {
+		if len(p.versions[key]) > 0 {
+			strays = append(strays, key)
+		} else {
+			p.m.gone[key] = true
+		}
+	}
+	slices.Sort(strays)
+	return slices.Compact(strays), nil
+}
 
 // sweeps reports whether it is time: now and then, and where an order waits for
 // nothing else.
@@ -73,7 +84,7 @@ func (p *pass) sweeps() bool {
 	if p.s.Base == nil {
 		return p.e.Once
 	}
-	return p.e.Once || p.e.listDue() || !p.since().IsZero()
+	return p.e.Once || p.e.listDue(p.m.swept) || !p.since().IsZero()
 }
 
 // since returns the store's time of the newest version that purged something,
@@ -148,11 +159,12 @@ func (p *pass) abort(uploads []archive.Upload) (young bool, err error) {
 	return young, nil
 }
 
-// listDue reports whether the last listing is too old to go by.
-func (e *Engine) listDue() bool {
+// listDue reports whether there is a listing that was not swept by yet, or the
+// last one is too old to go by.
+func (e *Engine) listDue(swept *listing) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.listing == nil || e.Now().Sub(e.listing.taken) >= e.SweepEvery
+	return e.listing == nil || e.listing != swept || e.Now().Sub(e.listing.taken) >= e.SweepEvery
 }
 
 // list returns a listing that was begun after a moment of the store's clock: the
