@@ -18,7 +18,7 @@ type Committer struct {
 	// Retrying hears of every attempt that failed. It may be nil.
 	Retrying func(key string, attempt int, err error)
 	// Believe says whether a reply of this store time proves that the segment
-	// is durable: nil if so. A writer that slept while its ordinal was written,
+	// there, one's own or another's, is durable: nil if so. A writer that slept while its ordinal was written,
 	// compacted and deleted gets a reply that proves nothing: the error then
 	// matches [ErrBreaks]. One that matches [ErrCatalog] ends Commit too, and any
 	// other is tried again. It may be nil as long as nothing deletes segments.
@@ -68,6 +68,11 @@ func (c *Committer) try(ctx context.Context, st *State, key string, body []byte)
 	}
 	if bytes.Equal(there, body) {
 		return nil, c.believe(ctx, storeTime)
+	}
+	// Two who slept may meet at an ordinal that was compacted: what the first
+	// wrote there is a stray, and the second must not go on from it.
+	if err := c.believe(ctx, storeTime); err != nil {
+		return nil, err
 	}
 	return adopt(st, there)
 }

@@ -429,6 +429,47 @@ func TestAProcessThatSleptStartsAgain(t *testing.T) {
 	}
 }
 
+// Two processes slept. What the first writes at an ordinal that was compacted is a
+// stray, and continues what the second knows: it must not go on from it.
+func TestTwoThatSleptMakeNoLineOfTheirOwn(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		key := newKey(t, "k")
+		byHand := func(s *pipeline.Settings) {
+			signedBy(t, key)(s)
+			s.AnchorTopic, s.Topics, s.Assign = "", nil, []pipeline.Partition{{Topic: topic}}
+		}
+		at := func(c ask) bool {
+			return c.op == "create" && strings.HasPrefix(c.key, "log/") && strings.HasSuffix(c.key, "1.parquet")
+		}
+		first, second := w.tether(), w.tether()
+		w.archivedWith(byHand, calls("a", 0, 2))
+		met, alsoMet := first.delay(at, false, 45*time.Minute), second.delay(at, false, 50*time.Minute)
+		first.ingest(11, byHand)
+		b := second.ingest(12, byHand)
+		waitFor(t, "the second to begin", func() bool { return b.status(0).NextOffset == 2 })
+		w.produce(0, calls("b", 0, 2)...)
+		waitFor(t, "both to sleep", func() bool { return met() && alsoMet() })
+		third := w.ingest(byHand)
+		third.waitOffset(4)
+		time.Sleep(2 * time.Minute)
+		third.wantCleanStop()
+		w.compact(compaction{watermark: 2, signers: []note.Signer{key}})
+		time.Sleep(45 * time.Minute)
+		if got := w.memoryKeys("log/"); len(got) != 1 {
+			t.Fatalf("segments %q, want the stray alone", got)
+		}
+		first.cut()
+		time.Sleep(10 * time.Minute)
+		w.produce(0, calls("c", 0, 2)...)
+		b.waitOffset(6)
+		b.wantCleanStop()
+		w.wantExit(4)
+		if rows, _ := w.snapshotKinds(); len(rows) != 6 {
+			t.Errorf("%d rows, want 6", len(rows))
+		}
+	})
+}
+
 // In the steady state a writer looks at the catalog once in half of the grace,
 // whatever it writes meanwhile.
 func TestTheCatalogIsListedTwiceAnHour(t *testing.T) {

@@ -513,9 +513,18 @@ func (p *partition) adopt(o *archive.SegmentObject) {
 
 // restart reads from the bucket what lies behind the state.
 func (p *partition) restart() error {
-	st := p.state.Clone()
+	st, from := p.state.Clone(), p.state.Ordinal
 	if err := p.source.catchUp(p.put, st, p.window, p.trusted); err != nil {
 		return err
+	}
+	if st.Ordinal > from { // it must not have been the stray of somebody who slept, as this process may have
+		look := func(ctx context.Context, _ string) error { return p.look.look(ctx) }
+		if err := p.shared.insist(p.put, p.line, archive.CatalogPrefix(p.line), look); err != nil {
+			return err
+		}
+		if err := p.look.passed(from); err != nil {
+			return err
+		}
 	}
 	p.state = st
 	if st.Ordinal > 0 {

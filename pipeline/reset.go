@@ -73,7 +73,8 @@ type Reset struct {
 	ResetPlan
 	c     *consumer
 	state *archive.State // behind the void segments
-	keeps []chain.Hash   // anchors that the group forgoes
+	look  *lookout
+	keeps []chain.Hash // anchors that the group forgoes
 }
 
 // PlanReset finds what an operator's chain reset of a partition would declare
@@ -130,7 +131,7 @@ func (r *Reset) plan(ctx context.Context, at Partition) error {
 	if err := r.c.patiently(ctx, l, func() error { return w.run(ctx, l) }); err != nil {
 		return err
 	}
-	r.Why, r.Unsigned, r.state = w.why, w.unsigned, w.state
+	r.Why, r.Unsigned, r.state, r.look = w.why, w.unsigned, w.state, w.look
 	b, err := r.c.bounds(ctx, at.Topic, at.Number)
 	if err != nil {
 		return err
@@ -167,6 +168,7 @@ type resetWalk struct {
 	v        *voucher
 	ahead    []*anchorNote
 	unsigned bool
+	look     *lookout
 	state    *archive.State // in front of the first bad segment
 	window   *window        // of that state, but for one in front of an earlier reset
 	again    bool           // which it is
@@ -281,6 +283,7 @@ func (w *resetWalk) base(ctx context.Context, l archive.Line) (*archive.State, *
 	if err := c.checkWatermark(ctx, catalog, t, good); err != nil {
 		return nil, nil, err
 	}
+	w.look = newLookout(c.shared, l, catalog)
 	base := &trail{t.line, t.notes[:good]}
 	w.ahead = t.notes[good:]
 	if good == 0 {
@@ -475,7 +478,7 @@ func (r *Reset) recognise(st *archive.State, void []*suspect, s *suspect) *Reset
 	if err != nil {
 		return nil
 	}
-	try := Reset{c: r.c, ResetPlan: r.ResetPlan}
+	try := Reset{c: r.c, ResetPlan: r.ResetPlan, look: r.look}
 	try.lay(st, void)
 	if try.state.Follows(o) != nil || len(o.Logs) != len(try.Logs) {
 		return nil
@@ -531,11 +534,20 @@ func (r *Reset) write(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("segment %d, as it would be written: %w", r.Ordinal, err)
 	}
-	commit := archive.Committer{Bucket: c.Archive, Wait: c.backOff, Retrying: func(key string, attempt int, err error) {
-		if f := c.events.Retrying; f != nil {
-			f(r.Line, key, attempt, err)
-		}
-	}}
+	commit := archive.Committer{
+		Bucket: c.Archive, Wait: c.backOff,
+		Retrying: func(key string, attempt int, err error) {
+			if f := c.events.Retrying; f != nil {
+				f(r.Line, key, attempt, err)
+			}
+		},
+		Believe: func(ctx context.Context, _ time.Time) error {
+			if err := r.look.look(ctx); err != nil {
+				return err
+			}
+			return r.look.passed(r.Voided[0].Ordinal)
+		},
+	}
 	other, err := commit.Commit(ctx, r.state, body)
 	if other != nil || errors.Is(err, archive.ErrBreaks) {
 		return ErrResetLost

@@ -39,22 +39,11 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 	if err != nil {
 		return nil, err
 	}
-	r, v, err := c.resumeOrForgo(ctx, l, v, known)
-	if err == nil {
-		err = c.walk(ctx, r.state, r.window, v.writer(), &r.ahead)
-	}
-	if errors.Is(err, errResetBelow) { // now it is known from where on to go another way
-		if r, v, err = c.resumeOrForgo(ctx, l, v, known); err == nil {
-			err = c.walk(ctx, r.state, r.window, v.writer(), &r.ahead)
-		}
-	}
+	r, v, err := c.stand(ctx, l, v, known)
 	if err != nil {
 		return nil, err
 	}
 	st, w := r.state, r.window
-	if len(r.ahead) > 0 {
-		return nil, fmt.Errorf("anchor %d: %w: it covers segment %d, and the line ends behind %d", r.ahead[0].Number, archive.ErrOtherAnchor, r.ahead[0].Ordinal, st.Ordinal-1)
-	}
 	b, err := c.bounds(ctx, at.topic, at.number)
 	if err != nil {
 		return nil, err
@@ -77,6 +66,55 @@ func (c *consumer) start(ctx context.Context, at place, vouched string) (*partit
 		f(l, st.NextOffset, st.Ordinal)
 	}
 	return p, nil
+}
+
+// stand finds where a line stands behind all its segments. Where compaction has
+// taken what was walked over meanwhile, it begins anew: what lay there may have
+// been the stray of a process that slept.
+func (c *consumer) stand(ctx context.Context, l archive.Line, v *voucher, known []*copied) (*resumed, *voucher, error) {
+	for attempt := 1; ; attempt++ {
+		r, vouched, err := c.standOnce(ctx, l, v, known)
+		if r == nil || err == nil && r.state.Ordinal == r.base || err != nil && !isVerdict(err) && !errors.Is(err, ErrForged) {
+			return r, vouched, err
+		}
+		passed := c.hasPassed(ctx, l, r)
+		if passed == nil {
+			return r, vouched, err
+		}
+		c.retrying(ctx, l, attempt, passed)
+		if err := c.backOff(ctx, attempt); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// standOnce is one attempt. It returns what it began with beside an error.
+func (c *consumer) standOnce(ctx context.Context, l archive.Line, v *voucher, known []*copied) (*resumed, *voucher, error) {
+	r, v, err := c.resumeOrForgo(ctx, l, v, known)
+	if err == nil {
+		err = c.walk(ctx, r.state, r.window, v.writer(), &r.ahead)
+	}
+	if errors.Is(err, errResetBelow) { // now it is known from where on to go another way
+		if r, v, err = c.resumeOrForgo(ctx, l, v, known); err == nil {
+			err = c.walk(ctx, r.state, r.window, v.writer(), &r.ahead)
+		}
+	}
+	if err == nil && len(r.ahead) > 0 {
+		err = fmt.Errorf("anchor %d: %w: it covers segment %d, and the line ends behind %d", r.ahead[0].Number, archive.ErrOtherAnchor, r.ahead[0].Ordinal, r.state.Ordinal-1)
+	}
+	return r, v, err
+}
+
+// hasPassed returns an error that matches errOvertaken where compaction has taken
+// segments that a start walked over, and nil where not, or where no answer is to be
+// had: then the next write asks.
+func (c *consumer) hasPassed(ctx context.Context, l archive.Line, r *resumed) error {
+	look := newLookout(c.shared, l, r.catalog)
+	err := c.insist(ctx, l, archive.CatalogPrefix(l), func(ctx context.Context, _ string) error { return look.look(ctx) })
+	if err != nil {
+		return nil
+	}
+	return look.passed(r.base)
 }
 
 // copyAgain copies the newest anchor of a line: whoever wrote it may have died
@@ -179,6 +217,7 @@ type resumed struct {
 	window *window
 	ahead  []*anchorNote // anchors behind the state, to be compared with what follows
 	newest *anchorNote   // nil where the line has none
+	base   int64         // the ordinal behind what anchors vouch for
 	// catalog is the newest version, nil where the line was never compacted.
 	catalog *archive.CatalogVersion
 	// forgone are anchors that Kafka has and the bucket not, for good.
@@ -258,7 +297,7 @@ func (c *consumer) resumeOnce(ctx context.Context, l archive.Line, v *voucher, k
 			}
 		}
 	}
-	r := &resumed{ahead: ahead, forgone: forgone, catalog: catalog}
+	r := &resumed{ahead: ahead, forgone: forgone, catalog: catalog, base: base.next(good)}
 	if len(t.notes) == 0 {
 		return r, c.resumeUnanchored(ctx, l, v, r)
 	}

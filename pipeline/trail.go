@@ -287,10 +287,11 @@ func (c *consumer) covered(ctx context.Context, st *archive.State, t *trail, cat
 	return nil
 }
 
-// getCovered is getListed; nil where the segment is gone and may be.
+// getCovered is getListed; nil where the segment is gone and may be, or what lies
+// there is the stray of a process that slept.
 func (c *consumer) getCovered(ctx context.Context, l archive.Line, e *archive.AnchorSegment, watermark int64) (*archive.SegmentObject, error) {
 	o, err := c.getListed(ctx, l, e)
-	if errors.Is(err, archive.ErrNotFound) && e.Ordinal < watermark {
+	if errors.Is(err, errAnchoredGone) && e.Ordinal < watermark {
 		return nil, nil
 	}
 	return o, err
@@ -321,10 +322,7 @@ var errAnchoredGone = errors.New("an anchor covers it, and the bucket does not h
 // getListed reads a segment and requires that it is the one that an anchor lists.
 func (c *consumer) getListed(ctx context.Context, l archive.Line, e *archive.AnchorSegment) (*archive.SegmentObject, error) {
 	body, err := c.Archive.Get(ctx, archive.SegmentKey(l, e.Ordinal))
-	if errors.Is(err, archive.ErrNotFound) {
-		return nil, fmt.Errorf("segment %d: %w: %w (%w)", e.Ordinal, archive.ErrBreaks, errAnchoredGone, err)
-	}
-	if err == nil && chain.Hash(sha256.Sum256(body)) != e.SHA256 {
+	if errors.Is(err, archive.ErrNotFound) || err == nil && chain.Hash(sha256.Sum256(body)) != e.SHA256 {
 		return nil, fmt.Errorf("segment %d: %w: %w", e.Ordinal, archive.ErrBreaks, errAnchoredGone)
 	}
 	if err != nil {
