@@ -15,6 +15,20 @@ func scrubPolicy(path *string) Setting {
 	}
 }
 
+// Scrub is what a policy is tried on.
+type Scrub struct {
+	In     string // a file; "" is standard input
+	Tenant string // "" is one without rules of its own
+}
+
+// Section returns the settings of the trial alone.
+func (s *Scrub) Section() Section {
+	return Section{"What it is tried on", []Setting{
+		{Name: "in", Help: "A file of lines: the values of records, or any text. Default: standard input.", Value: text(&s.In, "FILE", "the path of a file", notEmpty)},
+		{Name: "tenant", Help: "Whose records they are, where the policy has rules for single tenants.", Value: text(&s.Tenant, "TENANT", "a tenant id", notEmpty)},
+	}}
+}
+
 // ReadScrubPolicy reads the policy of a file, nil where path is "".
 func ReadScrubPolicy(path string, origins Origins) (*redact.Policy, error) {
 	if path == "" {

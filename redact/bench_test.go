@@ -95,7 +95,6 @@ func TestScrubDoesNotAllocate(t *testing.T) {
 	}
 }
 
-
 // cpu returns the CPU time that the process has used.
 func cpu() time.Duration {
 	var u syscall.Rusage

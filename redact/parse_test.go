@@ -70,7 +70,7 @@ func TestParsePolicyRefuses(t *testing.T) {
 		keyed("name: a, key: b, pattern: '\\bc{0,3}$'"):                                        "can match nothing",
 		keyed("name: a, key: b, pattern: '(?=c)'"):                                             "invalid or unsupported Perl syntax",
 		keyed("name: a, key: b, pattern: 'a)(b'"):                                              "unexpected )",
-		keyed("name: a, key: b, pattern: '.{1000}.{1000}.{1000}.{1000}.{1000}'"):                                 "steps: at most 4096 are allowed",
+		keyed("name: a, key: b, pattern: '.{1000}.{1000}.{1000}.{1000}.{1000}'"):               "steps: at most 4096 are allowed",
 		keyed("name: a, key: b, pattern: '" + strings.Repeat("x", 1025) + "'"):                 "1025 bytes: at most 1024 are allowed",
 		"name: x\nrules: []\ntenants:\n  _x: []":                                               "tenants._x (line 4)",
 		"name: x\nrules: []\ntenants:\n  acme: {rules: []}":                                    "tenants.acme (line 4): want a list of rules",

@@ -56,6 +56,16 @@ func (p *Policy) Scrub(r *audit.Record) (err error) {
 	return w.slots(r)
 }
 
+// Try returns what the policy makes of a text of a tenant, as it would of the
+// value of a rejected record: as JSON where it is that, else as any bytes. Errors
+// are those of [Policy.Scrub].
+func (p *Policy) Try(tenant string, text []byte) ([]byte, error) {
+	r := audit.Record{TenantID: audit.Str(tenant), Kind: audit.Str(audit.KindRejected)}
+	r.Slots[audit.SlotRaw] = text
+	err := p.Scrub(&r)
+	return r.Slots[audit.SlotRaw], err
+}
+
 // slots scrubs the slots of a good record.
 func (w *worker) slots(r *audit.Record) error {
 	for s := range audit.NumSlots {

@@ -24,6 +24,7 @@ type invocation struct {
 var commands = map[string]func(context.Context, invocation) error{
 	"run":         ingest,
 	"doctor":      doctor,
+	"scrub":       scrub,
 	"versions":    versions,
 	"reset-chain": resetChain,
 	"help":        help,
@@ -45,7 +46,7 @@ func split(args []string) (name string, rest []string) {
 var errUsage = errors.New("not understood")
 
 func unknownCommand(name string) error {
-	const want = "want run, doctor, versions or reset-chain; --help says more"
+	const want = "want run, doctor, scrub, versions or reset-chain; --help says more"
 	if name == "" {
 		return fmt.Errorf("%w: no command: %s", errUsage, want)
 	}

@@ -11,6 +11,7 @@ const helpText = `ledgerlake-ingest archives Kafka topics as hash-chained Parque
 
   ledgerlake-ingest run           read topics and write segments, until it is told to stop
   ledgerlake-ingest doctor        probe a bucket: is it safe to keep an archive in?
+  ledgerlake-ingest scrub         show what a policy of scrubbing makes of records, and store nothing
   ledgerlake-ingest versions      print what is known of the versions of AuditableCall
   ledgerlake-ingest reset-chain   declare a bad tail of a partition void, and begin its logs anew
 
@@ -55,6 +56,18 @@ It writes a few small objects under probe/ and deletes them. The settings are th
 for run (--config FILE) serves as well.
 
 Exit codes: 0 safe, 1 not safe or not to be reached, 2 bad configuration.
+
+`
+
+const scrubHelp = `ledgerlake-ingest scrub shows what a policy of scrubbing makes of records, and stores nothing.
+
+  kcat -C -e -t audit.calls | ledgerlake-ingest scrub --scrub-policy policy.yaml
+
+Each line of --in, or of standard input, is printed as it would be stored: JSON stays JSON, other text is scrubbed as such.
+run scrubs slots alone, and no columns; docs/scrubbing.md says what each rule finds, and how a policy is written. The last
+line of stderr has the policy's id, as rows state it, and how many lines were changed.
+
+Exit codes: 0 done, 1 failed, 2 bad configuration or policy: the line names the member and its line.
 
 `
 

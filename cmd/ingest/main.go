@@ -3,6 +3,7 @@
 //
 //	ledgerlake-ingest run           read topics until it is told to stop
 //	ledgerlake-ingest doctor        probe a bucket: is it safe to keep an archive in?
+//	ledgerlake-ingest scrub         show what a policy of scrubbing makes of lines
 //	ledgerlake-ingest versions      print what is known of the versions of AuditableCall
 //	ledgerlake-ingest reset-chain   declare a bad tail void, and begin its logs anew
 //

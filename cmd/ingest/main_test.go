@@ -50,6 +50,7 @@ func TestHelp(t *testing.T) {
 		"help.txt":          {"--help"},
 		"help-run.txt":      {"run", "--help"},
 		"help-doctor.txt":   {"doctor", "--help"},
+		"help-scrub.txt":    {"scrub", "--help"},
 		"help-versions.txt": {"versions", "--help"},
 		"help-reset.txt":    {"reset-chain", "--help"},
 	} {
@@ -90,9 +91,9 @@ func TestBadUse(t *testing.T) {
 		args, environ []string
 		want          string
 	}{
-		{"nothing", nil, nil, "not understood: no command: want run, doctor, versions or reset-chain; --help says more"},
-		{"no command", []string{"--topics", "t"}, nil, `not understood: no command "--topics": want run, doctor, versions or reset-chain; --help says more`},
-		{"misspelt command", []string{"runn"}, nil, `not understood: no command "runn": want run, doctor, versions or reset-chain; --help says more`},
+		{"nothing", nil, nil, "not understood: no command: want run, doctor, scrub, versions or reset-chain; --help says more"},
+		{"no command", []string{"--topics", "t"}, nil, `not understood: no command "--topics": want run, doctor, scrub, versions or reset-chain; --help says more`},
+		{"misspelt command", []string{"runn"}, nil, `not understood: no command "runn": want run, doctor, scrub, versions or reset-chain; --help says more`},
 		{"nothing to read", []string{"run", "--bucket", "s3://bucket"}, nil, "topics: not set: give --topics (or LEDGERLAKE_TOPICS, or topics in the file), one or more of: the name of a Kafka topic; or --topic-pattern, or --assign"},
 		{"nowhere to write", []string{"run", "--topics", "t"}, nil, "bucket: not set: give --bucket (or LEDGERLAKE_BUCKET, or bucket in the file), s3://bucket/prefix?setting=value"},
 		{"nothing to probe", []string{"doctor"}, nil, "bucket: not set: give --bucket (or LEDGERLAKE_BUCKET, or bucket in the file), s3://bucket/prefix?setting=value"},
