@@ -305,3 +305,39 @@ func put(m *archive.Memory, key string) {
 		panic(err)
 	}
 }
+
+// A prover that is overtaken by a compactor takes the line anew, and says what it
+// would have said.
+func TestProveBesideACompactor(t *testing.T) {
+	h := newHistory()
+	h.calls.Compact(prooftest.Compaction{Watermark: 2, FileRows: 4, ULID: prooftest.OrderID(9)})
+	now := h.Objects()
+	h.calls.Compact(prooftest.Compaction{Watermark: 9, FileRows: 3, ULID: prooftest.OrderID(8)})
+	maps.DeleteFunc(h.Others, func(key string, _ []byte) bool {
+		return strings.HasPrefix(key, "data/") && strings.HasSuffix(key, prooftest.OrderID(9)+".parquet")
+	})
+	then := h.Objects()
+	find := func(m *movingBucket, seq int64) string {
+		p, err := proof.NewProver(t.Context(), m, proof.ProveOptions{Newest: true})
+		if err != nil {
+			return err.Error()
+		}
+		f, err := p.Find(t.Context(), proof.Want{Tenant: "acme", Seq: &seq})
+		if err != nil {
+			return err.Error()
+		}
+		return string(bundled(t, f))
+	}
+	for _, seq := range []int64{0, 2, 7} {
+		end := &movingBucket{now: prooftest.Bucket(then)}
+		want := find(end, seq)
+		if !strings.HasPrefix(want, "{") {
+			t.Fatal(want)
+		}
+		for at := 1; at <= end.calls+5; at++ {
+			if got := find(&movingBucket{at: at, now: prooftest.Bucket(now), then: then}, seq); got != want {
+				t.Fatalf("seq %d, at call %d: %s", seq, at, got)
+			}
+		}
+	}
+}

@@ -82,6 +82,10 @@ type Pack struct {
 // Pack makes an evidence pack. programs are files that are put into it as they
 // are. An error matches [ErrNoRow] if no anchored row is what w asks for.
 func (p *Prover) Pack(ctx context.Context, w PackWant, d Disclosure, programs map[string][]byte) (*Pack, error) {
+	return steady(ctx, p, func() (*Pack, error) { return p.packOnce(ctx, w, d, programs) })
+}
+
+func (p *Prover) packOnce(ctx context.Context, w PackWant, d Disclosure, programs map[string][]byte) (*Pack, error) {
 	lines, err := p.lines(ctx, w.Want)
 	if err != nil {
 		return nil, err

@@ -180,6 +180,10 @@ type Signed struct {
 // Find finds a row and proves it. Errors match [ErrNoRow], [ErrNotAnchored] or
 // [ErrTampered], or come from the store.
 func (p *Prover) Find(ctx context.Context, w Want) (*Found, error) {
+	return steady(ctx, p, func() (*Found, error) { return p.findOnce(ctx, w) })
+}
+
+func (p *Prover) findOnce(ctx context.Context, w Want) (*Found, error) {
 	lines, err := p.lines(ctx, w)
 	if err != nil {
 		return nil, err

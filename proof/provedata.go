@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/ledgerlake/ledgerlake/archive"
-	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
@@ -17,7 +16,8 @@ import (
 // files hold the rows below its watermark. A prover believes it that far: what
 // is found by it must lead to a root that an anchor states.
 type compaction struct {
-	*archive.Catalog // nil where the line is not compacted
+	*archive.Catalog       // nil where the line is not compacted
+	version          int64 // -1 there
 	parts            map[string]*archive.CatalogPart
 }
 
@@ -55,35 +55,53 @@ func (l *provenLine) compacted(ctx context.Context) (*compaction, error) {
 	if l.catalog != nil {
 		return l.catalog, nil
 	}
-	newest := ""
-	for o, err := range l.p.src.List(ctx, archive.CatalogPrefix(l.line), "") {
-		if err != nil {
-			return nil, fmt.Errorf("list catalogs: %w", err)
-		}
-		if _, ok := archive.ParseCatalogKey(o.Key); ok {
-			newest = o.Key
-		}
+	newest, err := archive.NewestCatalog(ctx, l.p.src, l.line, nil)
+	if errors.Is(err, archive.ErrCatalog) {
+		return nil, tampered("%v", err)
 	}
-	c := &compaction{parts: map[string]*archive.CatalogPart{}}
-	if newest != "" {
-		body, err := l.p.src.Get(ctx, newest)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", newest, err)
+	if err != nil {
+		return nil, err
+	}
+	c := &compaction{version: -1, parts: map[string]*archive.CatalogPart{}}
+	if newest != nil {
+		if newest.ArchiveID != l.p.root.ArchiveID {
+			return nil, tampered("%s: it is of another archive", newest.Key)
 		}
-		n, err := sign.Parse(body)
-		if err == nil {
-			c.Catalog, err = archive.DecodeCatalog(n.Text)
-		}
-		if err == nil && (c.Line() != l.line || c.ArchiveID != l.p.root.ArchiveID) {
-			err = errors.New("it is of another partition or archive")
-		}
-		if err != nil {
-			return nil, tampered("%s: %v", newest, err)
-		}
+		c.Catalog, c.version = newest.Catalog, newest.Version
 		slices.SortFunc(c.Parts, func(a, b archive.CatalogPartRef) int { return strings.Compare(a.Day, b.Day) })
 	}
 	l.catalog = c
 	return c, nil
+}
+
+// steady does what reads an archive, and does it anew where that failed and a
+// line that was looked at has been compacted meanwhile.
+func steady[T any](ctx context.Context, p *Prover, read func() (T, error)) (T, error) {
+	for try := 1; ; try++ {
+		v, err := read()
+		if err == nil || try == againTries || errors.Is(err, ErrNotAnchored) {
+			return v, err
+		}
+		overtaken, fault := p.overtaken(ctx)
+		if fault != nil || !overtaken {
+			return v, errors.Join(err, fault)
+		}
+		p.known, p.certified, p.governs = map[string]*provenLine{}, nil, nil
+	}
+}
+
+// overtaken reports whether the catalog of a line went on since it was read.
+func (p *Prover) overtaken(ctx context.Context) (bool, error) {
+	for _, l := range p.known {
+		if l.catalog == nil {
+			continue
+		}
+		newer, err := archive.NewestCatalogObject(ctx, p.src, l.line, l.catalog.version)
+		if newer != nil || err != nil {
+			return newer != nil, err
+		}
+	}
+	return false, nil
 }
 
 // part reads a part of the catalog.
@@ -150,7 +168,7 @@ func (g *provenLog) fileOf(ctx context.Context, c *compaction, seq int64) (*piec
 func (p *Prover) dataFile(ctx context.Context, f *archive.CatalogFile) (*piece, error) {
 	s := &piece{key: f.Key, listed: f}
 	if err := s.readTail(ctx, p.src); err != nil {
-		return nil, fmt.Errorf("%w (run it again, if the archive was just compacted)", err)
+		return nil, err
 	}
 	if s.size != f.Bytes {
 		return nil, tampered("%s has %d bytes, the catalog says %d", f.Key, s.size, f.Bytes)

@@ -57,7 +57,7 @@ func (l *provenLine) segment(ctx context.Context, e *archive.AnchorSegment) (*pi
 	s := &piece{key: archive.SegmentKey(l.line, e.Ordinal), entry: e}
 	switch err := s.readTail(ctx, l.p.src); {
 	case errors.Is(err, archive.ErrNotFound):
-		return nil, tampered("%s is missing, and anchors list it; or the archive was just compacted, then run it again", s.key)
+		return nil, tampered("%s is missing, and anchors list it", s.key)
 	case err != nil:
 		return nil, err
 	}

@@ -38,12 +38,14 @@ Flags:
         A public key that anchors are signed by, or a file with one on each line. May be given more than once.
   --with-anchor
         Put whole anchors into the pack, which name the other tenants of the partition.
-` + controlTopicHelp + `
+` + logKeysHelp + controlTopicHelp + `
 `
 
 func pack(ctx context.Context, c call) (int, error) {
 	s := newSeeker("pack")
 	s.hides()
+	var logs logKeys
+	logs.define(s.flags)
 	var w proof.PackWant
 	s.StringVar(&w.TurnID, "turn", "", "")
 	s.StringVar(&w.SessionID, "session", "", "")
@@ -83,7 +85,11 @@ func pack(ctx context.Context, c call) (int, error) {
 	if err != nil {
 		return exitCannotRun, err
 	}
-	code, whose, err := standing(proof.CheckPack(body, proof.CheckOptions{Keys: &s.keys}), s.keys.Empty())
+	logKeys, err := logs.keys()
+	if err != nil {
+		return exitCannotRun, err
+	}
+	code, whose, err := standing(proof.CheckPack(body, proof.CheckOptions{Keys: &s.keys, LogKeys: logKeys}), s.keys.Empty())
 	if err != nil {
 		return outcome(c, err)
 	}

@@ -39,7 +39,7 @@ Flags:
         Withhold all slots but these.
   --withhold-user
         Show user_id by its commitment alone.
-` + locateHelp + proverHelp
+` + logKeysHelp + locateHelp + proverHelp
 
 const locateHelp = `  --tenant NAME, --topic NAME, --partition N
         Look only there.
@@ -247,6 +247,8 @@ func prove(ctx context.Context, c call) (int, error) {
 	s := newSeeker("prove")
 	s.rows()
 	s.hides()
+	var logs logKeys
+	logs.define(s.flags)
 	target, err := s.parseRow(c.args)
 	if err != nil {
 		return showHelp(c, proveHelp, err)
@@ -268,7 +270,11 @@ func prove(ctx context.Context, c call) (int, error) {
 	if err != nil {
 		return outcome(c, err)
 	}
-	code, whose, err := standing(b.Check(proof.CheckOptions{Keys: &s.keys}), s.keys.Empty())
+	logKeys, err := logs.keys()
+	if err != nil {
+		return exitCannotRun, err
+	}
+	code, whose, err := standing(b.Check(proof.CheckOptions{Keys: &s.keys, LogKeys: logKeys}), s.keys.Empty())
 	if err != nil {
 		return outcome(c, err)
 	}
