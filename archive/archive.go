@@ -13,6 +13,11 @@
 //	                  -> exists, bytes that do not       start again from the bucket
 //	                  -> anything else                   try again; nothing is known
 //
+// Once a line is compacted, an ordinal can be free again that was written long ago,
+// compacted, and deleted. So a reply counts only for some time after a look at the
+// line's catalog ([Committer].Believe), and readers begin at its watermark
+// ([ReadSnapshot]).
+//
 // The package knows a store only as a [Bucket]. It does not know Kafka, it
 // does not decide what a row is, and it does not prove anything: package proof
 // trusts nothing that this package reads.

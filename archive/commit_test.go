@@ -185,3 +185,31 @@ func TestCommitAsksWhetherAReplyCanBeBelieved(t *testing.T) {
 		t.Errorf("commit: %v after %d questions", err, asked)
 	}
 }
+
+// What another wrote at the ordinal is believed like one's own write, and no
+// verdict on the line is asked for again.
+func TestCommitBelievesAnotherNoMore(t *testing.T) {
+	st := newLine()
+	theirs, ours := segment(t, st, 2, "acme"), segment(t, st, 1, "acme")
+	for _, verdict := range []error{archive.ErrBreaks, archive.ErrCatalog} {
+		for name, there := range map[string][]byte{"nobody's": nil, "another's": theirs, "its own": ours} {
+			b, asked := archive.NewMemory(), 0
+			if there != nil {
+				if _, err := b.Create(t.Context(), archive.SegmentKey(line, 0), there); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := committer(b)
+			c.Believe = func(_ context.Context, storeTime time.Time) error {
+				if asked++; storeTime.IsZero() {
+					t.Errorf("%s: asked without the store's time", name)
+				}
+				return verdict
+			}
+			other, err := c.Commit(t.Context(), st, ours)
+			if other != nil || !errors.Is(err, verdict) || asked != 1 {
+				t.Errorf("%s: %v, %v after %d questions; want %v", name, other, err, asked, verdict)
+			}
+		}
+	}
+}

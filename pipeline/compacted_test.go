@@ -357,6 +357,15 @@ func TestARepeatOfAnErasedRowIsNoConflict(t *testing.T) {
 	}
 }
 
+// grace makes the archive one whose snapshots are good for a minute, so that an
+// hour's sleep is one of two minutes.
+func (w *world) grace() {
+	w.t.Helper()
+	root := fmt.Sprintf(`{"format":"ledgerlake-v1","archiveId":"01KBCDEFGHJKMNPQRSTVWXYZ01","createdAt":"2000-01-01T00:00:00.000000Z","graceSeconds":%d}`, 60)
+	_, err := w.memory.Create(context.Background(), archive.RootKey, []byte(root))
+	check(w.t, err)
+}
+
 const asleepBeforeASegment = "before a segment"
 
 // A process that sleeps while its segment is written by another one, anchored,
@@ -389,8 +398,9 @@ func TestAProcessThatSleptStartsAgain(t *testing.T) {
 						mutate(s)
 						s.Topics, s.Assign = nil, []pipeline.Partition{{Topic: topic}}
 					}
+					w.grace()
 					wrote, slow := name == asleepBeforeASegment, w.tether()
-					met := slow.delay(at, false, 45*time.Minute)
+					met := slow.delay(at, false, 5*time.Minute)
 					a := slow.ingest(1, byHand)
 					w.produce(0, calls("a", 0, 2)...)
 					a.waitOffset(2)
@@ -409,7 +419,7 @@ func TestAProcessThatSleptStartsAgain(t *testing.T) {
 					c.watermark = int64(segments)
 					w.compact(c)
 					w.produce(0, calls("c", 0, 2)...)
-					time.Sleep(50 * time.Minute)
+					time.Sleep(5 * time.Minute)
 					if len(a.stopped) > 0 {
 						t.Fatalf("stopped: %v", a.stopped)
 					}
@@ -441,9 +451,10 @@ func TestTwoThatSleptMakeNoLineOfTheirOwn(t *testing.T) {
 		at := func(c ask) bool {
 			return c.op == "create" && strings.HasPrefix(c.key, "log/") && strings.HasSuffix(c.key, "1.parquet")
 		}
+		w.grace()
 		first, second := w.tether(), w.tether()
 		w.archivedWith(byHand, calls("a", 0, 2))
-		met, alsoMet := first.delay(at, false, 45*time.Minute), second.delay(at, false, 50*time.Minute)
+		met, alsoMet := first.delay(at, false, 5*time.Minute), second.delay(at, false, 7*time.Minute)
 		first.ingest(11, byHand)
 		b := second.ingest(12, byHand)
 		waitFor(t, "the second to begin", func() bool { return b.status(0).NextOffset == 2 })
@@ -454,12 +465,9 @@ func TestTwoThatSleptMakeNoLineOfTheirOwn(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		third.wantCleanStop()
 		w.compact(compaction{watermark: 2, signers: []note.Signer{key}})
-		time.Sleep(45 * time.Minute)
-		if got := w.memoryKeys("log/"); len(got) != 1 {
-			t.Fatalf("segments %q, want the stray alone", got)
-		}
+		waitFor(t, "the stray", func() bool { return len(w.memoryKeys("log/")) == 1 })
 		first.cut()
-		time.Sleep(10 * time.Minute)
+		time.Sleep(3 * time.Minute)
 		w.produce(0, calls("c", 0, 2)...)
 		b.waitOffset(6)
 		b.wantCleanStop()
@@ -468,6 +476,64 @@ func TestTwoThatSleptMakeNoLineOfTheirOwn(t *testing.T) {
 			t.Errorf("%d rows, want 6", len(rows))
 		}
 	})
+}
+
+// A start can sleep before anything that it asks the bucket, while others write,
+// anchor, and compact to the end of the line. It begins anew, or goes on behind
+// that, and all records are there once.
+func TestAStartThatSlept(t *testing.T) {
+	for _, signed := range []bool{true, false} {
+		slept := true
+		for n := 1; slept; n++ {
+			t.Run(fmt.Sprintf("signed %v, call %d", signed, n), func(t *testing.T) {
+				inWorld(t, 1, func(w *world) { slept = w.startAsleep(signed, n) })
+			})
+		}
+	}
+}
+
+// startAsleep reports whether a start made so many calls.
+func (w *world) startAsleep(signed bool, n int) bool {
+	w.grace()
+	mutate, c := func(*pipeline.Settings) {}, compaction{watermark: 4}
+	if signed {
+		key := newKey(w.t, "k")
+		mutate, c.signers = signedBy(w.t, key), []note.Signer{key}
+	}
+	byHand := func(s *pipeline.Settings) {
+		mutate(s)
+		s.AnchorTopic, s.Topics, s.Assign = "", nil, []pipeline.Partition{{Topic: topic}}
+	}
+	w.archivedWith(byHand, calls("a", 0, 2))
+	r := w.ingest(byHand, unanchored)
+	w.produce(0, calls("a", 2, 2)...)
+	r.waitOffset(4)
+	r.wantCleanStop()
+	slow, seen := w.tether(), 0
+	met := slow.delay(func(ask) bool { seen++; return seen == n }, false, 5*time.Minute)
+	late := slow.ingest(9, byHand)
+	time.Sleep(2 * time.Second)
+	if !met() {
+		return false
+	}
+	r = w.ingest(byHand)
+	w.produce(0, append(calls("b", 0, 2), call("a", 3, ""))...)
+	r.waitOffset(7)
+	r.wantCleanStop()
+	c.watermark = int64(len(w.memoryKeys("log/")))
+	w.compact(c)
+	w.produce(0, calls("c", 0, 2)...)
+	time.Sleep(6 * time.Minute)
+	if len(late.stopped) > 0 {
+		w.t.Fatalf("stopped: %v", late.stopped)
+	}
+	late.waitOffset(9)
+	late.wantCleanStop()
+	w.wantExit(0)
+	if rows, _ := w.snapshotKinds(); len(rows) != 8 {
+		w.t.Errorf("%d rows, want 8", len(rows))
+	}
+	return true
 }
 
 // In the steady state a writer looks at the catalog once in half of the grace,
