@@ -96,3 +96,26 @@ func late(t *testing.T, w *world, e *Engine, id string) {
 	w.wantState(id, archive.RedactionReceipted)
 	w.wantExit(0)
 }
+
+// A stray that holds what was erased is found by a sweep behind the purge, while
+// the order still waits for other objects: the order waits for it too.
+func TestAnOrderWaitsForStrays(t *testing.T) {
+	w := small(t)
+	e := New(w.settings)
+	id := prooftest.OrderID(1)
+	w.order("acme", audit.KindRedaction, id, prooftest.Redaction(map[string]any{"turnId": "t-1"}, "*"))
+	w.govern(e)
+	w.later(30 * time.Minute)
+	key := archive.DataKey(w.calls.Line, "acme", "2026-05-28", 0, 4, prooftest.ID)
+	w.stray(key)
+	w.govern(e)
+	w.later(45 * time.Minute)
+	w.govern(e)
+	if entry := w.entry(w.calls.Line, id); entry.State != archive.RedactionPurged {
+		t.Fatalf("%+v, and a stray is there", entry)
+	}
+	w.later(time.Hour)
+	w.govern(e)
+	w.wantNowhere(secret)
+	w.wantState(id, archive.RedactionGone)
+}

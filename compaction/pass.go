@@ -40,7 +40,8 @@ type pass struct {
 	logs      map[string]*logState
 	cuts      map[string]*archive.CatalogCut // that are carried out in this pass
 	entries   *entries
-	swept     bool
+	swept     bool     // there was a sweep, and no upload may still come to something
+	strayed   []string // what it found
 	looking   int64                        // bytes of files that are still read to find repeats
 	versions  map[string][]archive.Version // by key, as far as they were asked for
 }

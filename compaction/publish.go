@@ -24,9 +24,7 @@ func (p *pass) publish() error {
 	if err := p.marks(version); err != nil {
 		return err
 	}
-	if err := p.goes(version); err != nil {
-		return err
-	}
+	p.goes(version)
 	if !p.matters() {
 		return p.puts.wait()
 	}
@@ -42,22 +40,22 @@ func (p *pass) publish() error {
 	return p.write(c, files)
 }
 
-// goes says which orders nothing is left of but what a lock keeps.
-func (p *pass) goes(version int64) error {
+// goes says which orders nothing is left of but what a lock keeps. What a sweep
+// found has to go first, whatever else an order waits for.
+func (p *pass) goes(version int64) {
 	for _, e := range p.entries.all {
-		if e.State != archive.RedactionPurged || e.Since == version || !p.clears(e) {
+		if e.State != archive.RedactionPurged || e.Since == version {
 			continue
 		}
-		if !p.swept {
-			if p.res.Strays > 0 { // which have to go before it
-				e.Since, e.changed = version, true
-			}
+		if slices.ContainsFunc(p.strayed, func(key string) bool { return p.holdsRows(key, e.Tenant) }) {
+			e.Since, e.changed = version, true
 			continue
 		}
-		e.State, e.changed = archive.RedactionGone, true
-		e.Kept = p.keeps(e)
+		if p.swept && p.clears(e) {
+			e.State, e.changed = archive.RedactionGone, true
+			e.Kept = p.keeps(e)
+		}
 	}
-	return nil
 }
 
 // clears reports whether no doomed key is left that may hold what the order took,

@@ -52,10 +52,10 @@ func (p *pass) sweep() error {
 	if err != nil {
 		return err
 	}
-	p.doom = append(p.doom, strays...)
+	p.doom, p.strayed = append(p.doom, strays...), strays
 	p.res.Strays = int64(len(strays))
 	young, err := p.abort(list.uploads)
-	p.swept = len(strays) == 0 && !young
+	p.swept = !young
 	return err
 }
 
