@@ -88,6 +88,6 @@ func CatalogsSignedBy(src Source, ring *sign.Ring, archiveID string) CheckNote {
 		case v == sign.Bad:
 			return fmt.Errorf("%w: one of its signatures (%s) is not that of the key: if nobody of yours wrote this version, take the object out of the bucket", ErrCatalog, Signers(n))
 		}
-		return fmt.Errorf("%w: it is signed by %s, and by no key that is known here: name its vkey among the keys of catalogs, if it is one of yours", ErrCatalog, Signers(n))
+		return fmt.Errorf("%w: it is signed by %s, and by no key that is known here: name its vkey in catalog-keys, if it is one of yours", ErrCatalog, Signers(n))
 	}
 }
