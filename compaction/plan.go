@@ -363,10 +363,11 @@ func (s *Sight) cut(tenant string) *archive.CatalogCut {
 func (s *Settings) windowBytes() int64 { return max(s.Memory/24, 1) }
 
 // merges says which neighbours become one file. Files are put into levels by
-// size, each MergeFiles times that of the one below; as many neighbours of one
-// level or lower ones, of one day, become one file of a higher level, so that a
-// row is written again as often as there are levels. Of a day that is over all
-// neighbours are merged, as far as they fit into one file.
+// size, each MergeFiles times that of the one below; so many neighbours of one
+// level or lower ones, of one day, become one file, unless one of them makes up
+// most of it: so that a row is written again only to come into a file of more than
+// twice the size. Of a day that is over all neighbours are merged, as far as they
+// fit into one file.
 func (p *planner) merges() {
 	left := p.PassBytes
 	for i := range p.plan.Look {
@@ -412,7 +413,7 @@ func (p *planner) over(day, newest string) bool {
 // groups parts neighbours into those that become one file each.
 func (p *planner) groups(run []archive.CatalogFile, over bool) (groups []Step) {
 	if over {
-		return p.chunks(run, 2, "the day is over")
+		return p.chunks(run, 2, 0, "the day is over")
 	}
 	for level := p.level(smallest(run)); level > 0; level-- {
 		for from := 0; from < len(run); {
@@ -421,7 +422,7 @@ func (p *planner) groups(run []archive.CatalogFile, over bool) (groups []Step) {
 				to++
 			}
 			if to-from >= p.MergeFiles {
-				groups = append(groups, p.chunks(run[from:to], p.MergeFiles/2+1, fmt.Sprintf("%d neighbours of like size", to-from))...)
+				groups = append(groups, p.chunks(run[from:to], p.MergeFiles/2+1, 2, fmt.Sprintf("%d neighbours of like size", to-from))...)
 			}
 			from = max(to, from+1)
 		}
@@ -445,11 +446,11 @@ func (p *planner) level(bytes int64) (n int) {
 }
 
 // chunks parts neighbours into groups that fit into one file, of at least so many
-// files.
-func (p *planner) chunks(run []archive.CatalogFile, least int, why string) (groups []Step) {
-	g := Step{}
+// files, and of so many times the bytes of the largest of them.
+func (p *planner) chunks(run []archive.CatalogFile, least int, growth int64, why string) (groups []Step) {
+	g, largest := Step{}, int64(0)
 	flush := func() {
-		if len(g.Keys) >= least {
+		if len(g.Keys) >= least && g.Bytes > growth*largest {
 			groups = append(groups, g)
 		}
 	}
@@ -457,10 +458,11 @@ func (p *planner) chunks(run []archive.CatalogFile, least int, why string) (grou
 		f := &run[i]
 		if i > 0 && g.Bytes+f.Bytes <= p.TargetBytes {
 			g.Keys, g.To, g.Rows, g.Bytes = append(g.Keys, f.Key), f.LastSeq+1, g.Rows+f.Rows, g.Bytes+f.Bytes
+			largest = max(largest, f.Bytes)
 			continue
 		}
 		flush()
-		g = stepOf(why, f)
+		g, largest = stepOf(why, f), f.Bytes
 	}
 	flush()
 	return groups
