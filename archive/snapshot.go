@@ -44,8 +44,8 @@ const (
 )
 
 // NewestCatalog reads the newest version of a line's catalog, nil where the line
-// was never compacted. The cost is one LIST for each 1,000 versions that are
-// there, and one GET. The error matches [ErrCatalog] where the version is none
+// was never compacted. The cost is that of [NewestCatalogObject], and one GET. The
+// error matches [ErrCatalog] where the version is none
 // that counts.
 func NewestCatalog(ctx context.Context, src Source, l Line, check CheckNote) (*CatalogVersion, error) {
 	for try := 1; ; try++ {
@@ -61,26 +61,66 @@ func NewestCatalog(ctx context.Context, src Source, l Line, check CheckNote) (*C
 }
 
 // NewestCatalogObject finds the newest version of a line's catalog among those
-// above a version, -1 for any; nil where there is none. It costs one LIST for
-// each 1,000 of them.
-func NewestCatalogObject(ctx context.Context, src Source, l Line, above int64) (newest *Object, err error) {
+// above a version, -1 for any; nil where there is none. It costs one LIST; where
+// more than 1,000 versions are there, as locks may keep them, two more for each
+// doubling of their number.
+func NewestCatalogObject(ctx context.Context, src Source, l Line, above int64) (*Object, error) {
+	newest, more, err := lastVersion(ctx, src, l, above, versionsPage)
+	if !more || err != nil {
+		return newest, err
+	}
+	there, gone := versionOf(newest), int64(-1) // a version that is there, and one above which none is
+	for step := int64(versionsPage); gone < 0 || gone-there > versionsPage; {
+		try := there + (gone-there)/2
+		if gone < 0 {
+			try, step = there+step, 2*step
+		}
+		o, _, err := lastVersion(ctx, src, l, try, 1)
+		if err != nil {
+			return nil, err
+		}
+		if o == nil {
+			gone = try
+		} else {
+			there, newest = versionOf(o), o
+		}
+	}
+	last, _, err := lastVersion(ctx, src, l, there, 2*versionsPage)
+	return cmp.Or(last, newest), err
+}
+
+// The versions that one LIST of a store returns.
+const versionsPage = 1000
+
+// lastVersion returns the last one of the first most versions above a version, nil
+// where there is none, and whether there are more.
+func lastVersion(ctx context.Context, src Source, l Line, above, most int64) (last *Object, more bool, err error) {
 	after := ""
 	if above >= 0 {
 		after = CatalogKey(l, above)
 	}
+	n := int64(0)
 	for o, err := range src.List(ctx, CatalogPrefix(l), after) {
 		if err != nil {
-			return nil, fmt.Errorf("list the catalog: %w", err)
-		}
-		if _, isNote := ParseCatalogKey(o.Key); isNote {
-			newest = &o
-			continue
+			return nil, false, fmt.Errorf("list the catalog: %w", err)
 		}
 		if o.Key >= CatalogPrefix(l)+"part/" {
 			break // versions sort before parts
 		}
+		if _, isNote := ParseCatalogKey(o.Key); !isNote {
+			continue
+		}
+		if n == most {
+			return last, true, nil
+		}
+		n, last = n+1, &o
 	}
-	return newest, nil
+	return last, false, nil
+}
+
+func versionOf(o *Object) int64 {
+	n, _ := ParseCatalogKey(o.Key)
+	return n.Number
 }
 
 func readCatalogVersion(ctx context.Context, src Source, l Line, o *Object, check CheckNote) (*CatalogVersion, error) {

@@ -378,6 +378,45 @@ func TestNewestCatalog(t *testing.T) {
 	}
 }
 
+// However many versions locks keep, and with whatever holes, the newest is found
+// by few LISTs, none of which is read much further than one page.
+func TestNewestCatalogOfMany(t *testing.T) {
+	for _, versions := range []int64{0, 1, 999, 1000, 1001, 1999, 2000, 2001, 2500, 12_345} {
+		for name, there := range map[string]func(int64) bool{
+			"all":              func(int64) bool { return true },
+			"every third":      func(n int64) bool { return n%3 == 0 },
+			"the newest alone": func(n int64) bool { return n >= versions-2 },
+			"few in between":   func(n int64) bool { return n < 1500 || n > versions-700 || n%100 == 0 },
+		} {
+			m, want := archive.NewMemory(), int64(-1)
+			for n := range versions {
+				if there(n) {
+					want = n
+					if _, err := m.Create(t.Context(), archive.CatalogKey(line, n), nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for _, key := range []string{archive.CatalogPartKey(line, chain.Hash{}), archive.CatalogPrefix(line) + "0.note", archive.CatalogPrefix(line) + "stray"} {
+				if _, err := m.Create(t.Context(), key, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			requests := 0
+			o, err := archive.NewestCatalogObject(t.Context(), &counting{Source: m, n: &requests}, line, -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := o; (got == nil) != (want < 0) || got != nil && got.Key != archive.CatalogKey(line, want) {
+				t.Errorf("%d versions, %s: %+v, want %d", versions, name, got, want)
+			}
+			if requests > 12 {
+				t.Errorf("%d versions, %s: %d LISTs", versions, name, requests)
+			}
+		}
+	}
+}
+
 type counting struct {
 	archive.Source
 	n *int
