@@ -50,7 +50,10 @@ func holds(r *audit.Record, text string) bool {
 // the bytes as they came, and says so. Verify takes all of it.
 func TestNothingUnscrubbedIsStored(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		policy := scrubbedBy(t, findsBoth)
+		if err := w.kafka.CreateTopic("dead", 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		policy := scrubbedBy(w.t, findsBoth)
 		r := w.ingest(policy, func(s *pipeline.Settings) { s.DLQTopic = "dead" })
 		w.produce(0, call("s", 0, pii), call("s", 0, pii+`,"family":"other"`), `{"broken":"`+ssn+`,`+card, call("s", 1, ""))
 		w.produceAsIs(&kgo.Record{Topic: topic, Key: []byte("acme"), Value: []byte(`[]`), Headers: []kgo.RecordHeader{{Key: "tenant", Value: []byte("acme")}, {Key: "h", Value: []byte(card)}}})
@@ -80,7 +83,7 @@ func TestNothingUnscrubbedIsStored(t *testing.T) {
 		}
 		dead := w.topicRecords("dead")
 		if len(dead) != 3 || !bytes.Contains(dead[1].Value, []byte(ssn)) {
-			t.Fatalf("%d dead letters", len(dead))
+			w.t.Fatalf("%d dead letters", len(dead))
 		}
 		for _, d := range dead {
 			if !slices.ContainsFunc(d.Headers, func(h kgo.RecordHeader) bool {
@@ -100,9 +103,9 @@ func TestAChangeOfPolicyMakesNoConflict(t *testing.T) {
 		{"", findsBoth}, {findsBoth, ""}, {findsSSN, findsCard}, {findsCard, findsBoth}, {findsBoth, findsSSN}, {findsBoth, findsBoth}, {"", ""},
 	} {
 		inWorld(t, 1, func(w *world) {
-			w.archivedWith(scrubbedBy(t, c[0]), []string{call("s", 0, pii), call("s", 1, pii), call("s", 2, "")})
+			w.archivedWith(scrubbedBy(w.t, c[0]), []string{call("s", 0, pii), call("s", 1, pii), call("s", 2, "")})
 			w.produce(0, call("s", 0, pii), call("s", 1, pii+`,"family":"other"`), call("s", 2, `,"note":"x"`), call("s", 0, pii), call("s", 3, pii))
-			r := w.tether().ingest(2, scrubbedBy(t, c[1]))
+			r := w.tether().ingest(2, scrubbedBy(w.t, c[1]))
 			w.waitCommitted(0, 8)
 			before := w.reads()
 			w.produce(0, slices.Repeat([]string{call("s", 0, pii), call("s", 2, "")}, 20)...)
@@ -134,9 +137,9 @@ func (w *world) reads() (n int) {
 func TestWritersAgreeAfterAChangeOfPolicy(t *testing.T) {
 	for _, c := range [][2]string{{findsBoth, findsSSN}, {"", findsBoth}, {findsBoth, ""}} {
 		inWorld(t, 1, func(w *world) {
-			key := newKey(t, "anchors")
-			signed, changed := signedBy(t, key), scrubbedBy(t, c[1])
-			old := scrubbedBy(t, c[0])
+			key := newKey(w.t, "anchors")
+			signed, changed := signedBy(w.t, key), scrubbedBy(w.t, c[1])
+			old := scrubbedBy(w.t, c[0])
 			var first, again []string
 			for n := range 100 {
 				first = append(first, call("s", n, pii))
