@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -128,12 +129,13 @@ func (e *Engine) anchors(ctx context.Context, s *Sight, m *memo) (newest int64, 
 		}
 		return newest, nil
 	}
-	first, err := e.firstAbove(ctx, s.Line, m.anchor, newest, s.watermark()-1)
+	r := e.anchorsOf(s.Line)
+	first, err := r.firstAbove(ctx, m.anchor, newest, s.watermark()-1)
 	if err != nil {
 		return 0, err
 	}
 	for bytes := e.windowBytes(); ; bytes *= 4 {
-		all, err := e.readAnchors(ctx, s.Line, max(first-1, 0), newest+1, bytes)
+		all, err := r.readAll(ctx, max(first-1, 0), newest+1, bytes)
 		if err != nil {
 			return 0, err
 		}
@@ -166,11 +168,11 @@ func (e *Engine) warn(l archive.Line, text string, err error) {
 // firstAbove finds the first anchor that covers the segment of an ordinal, by
 // doubling from a hint and by halving: ordinals never go down. Where none does,
 // it returns newest+1.
-func (e *Engine) firstAbove(ctx context.Context, l archive.Line, hint, newest, ordinal int64) (int64, error) {
+func (r *anchorReader) firstAbove(ctx context.Context, hint, newest, ordinal int64) (int64, error) {
 	low, high := int64(-1), newest+1 // does not cover it, and does
 	at, step := min(max(hint, 0), newest), int64(1)
 	for high-low > 1 {
-		a, err := e.readAnchor(ctx, l, at)
+		a, err := r.read(ctx, at)
 		if err != nil {
 			return 0, err
 		}
@@ -187,15 +189,19 @@ func (e *Engine) firstAbove(ctx context.Context, l archive.Line, hint, newest, o
 	return high, nil
 }
 
-// readAnchors reads anchors from ≤ number < to, until what they list has as many
+func (e *Engine) readAnchors(ctx context.Context, l archive.Line, from, to, bytes int64) ([]*readAnchor, error) {
+	return e.anchorsOf(l).readAll(ctx, from, to, bytes)
+}
+
+// readAll reads anchors from ≤ number < to, until what they list has as many
 // bytes as a pass can take.
-func (e *Engine) readAnchors(ctx context.Context, l archive.Line, from, to, bytes int64) (all []*readAnchor, err error) {
+func (r *anchorReader) readAll(ctx context.Context, from, to, bytes int64) (all []*readAnchor, err error) {
 	for from < to && bytes > 0 {
 		some := make([]*readAnchor, min(to-from, anchorsParallel))
 		g, gctx := errgroup.WithContext(ctx)
 		for i := range some {
 			g.Go(func() (err error) {
-				some[i], err = e.readAnchor(gctx, l, from+int64(i))
+				some[i], err = r.read(gctx, from+int64(i))
 				return err
 			})
 		}
@@ -214,6 +220,35 @@ func (e *Engine) readAnchors(ctx context.Context, l archive.Line, from, to, byte
 
 // anchorsParallel is how many anchors are read at once.
 const anchorsParallel = 16
+
+// An anchorReader reads anchors of a line, each once.
+type anchorReader struct {
+	e    *Engine
+	line archive.Line
+	mu   sync.Mutex
+	seen map[int64]*readAnchor
+}
+
+func (e *Engine) anchorsOf(l archive.Line) *anchorReader {
+	return &anchorReader{e: e, line: l, seen: map[int64]*readAnchor{}}
+}
+
+func (r *anchorReader) read(ctx context.Context, number int64) (*readAnchor, error) {
+	r.mu.Lock()
+	a := r.seen[number]
+	r.mu.Unlock()
+	if a != nil {
+		return a, nil
+	}
+	a, err := r.e.readAnchor(ctx, r.line, number)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen[number] = a
+	return a, nil
+}
 
 // readAnchor reads one anchor of the line and of this archive.
 func (e *Engine) readAnchor(ctx context.Context, l archive.Line, number int64) (*readAnchor, error) {
@@ -344,8 +379,9 @@ func (e *Engine) tenants(ctx context.Context, s *Sight, m *memo, d *Duties, newe
 	if m.listed >= from {
 		from = m.listed + 1
 	}
+	r := e.anchorsOf(s.Line)
 	for ; from <= newest; from = m.listed + 1 {
-		some, err := e.readAnchors(ctx, s.Line, from, min(from+anchorsParallel, newest+1), 1)
+		some, err := r.readAll(ctx, from, min(from+anchorsParallel, newest+1), 1)
 		if err != nil {
 			return err
 		}

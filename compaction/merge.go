@@ -34,7 +34,7 @@ func (p *pass) merge(step *Step) error {
 		if p.removed[key] {
 			return nil // written again already: the next pass looks at what came of it
 		}
-		files = append(files, p.s.file(key))
+		files = append(files, p.file(key))
 	}
 	p.fit()
 	var done []*archive.CatalogFile

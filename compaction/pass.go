@@ -31,6 +31,7 @@ type pass struct {
 	puts    *putter
 
 	watermark int64
+	byKey     map[string]*archive.CatalogFile // of the base
 	added     []archive.CatalogFile
 	removed   map[string]bool // keys of files that the next version does not name
 	touched   map[string]bool // days
@@ -40,8 +41,8 @@ type pass struct {
 	logs      map[string]*logState
 	cuts      map[string]*archive.CatalogCut // that are carried out in this pass
 	entries   *entries
-	swept     bool     // there was a sweep, and no upload may still come to something
-	strayed   []string // what it found
+	swept     bool                         // there was a sweep, and no upload may still come to something
+	strayed   []string                     // what it found
 	looking   int64                        // bytes of files that are still read to find repeats
 	versions  map[string][]archive.Version // by key, as far as they were asked for
 }
@@ -122,6 +123,10 @@ func (p *pass) begins() {
 		p.m.logs = map[string]*logState{}
 	}
 	p.logs = map[string]*logState{}
+	p.byKey = make(map[string]*archive.CatalogFile, len(p.s.Files))
+	for i := range p.s.Files {
+		p.byKey[p.s.Files[i].Key] = &p.s.Files[i]
+	}
 }
 
 // id returns a ULID that was never used.
@@ -371,6 +376,9 @@ func (p *pass) checkHeads() error {
 	}
 	return nil
 }
+
+// file returns the file of the base that has a key.
+func (p *pass) file(key string) *archive.CatalogFile { return p.byKey[key] }
 
 // files returns what the next version names, by tenant and first seq.
 func (p *pass) files() []archive.CatalogFile {

@@ -150,8 +150,9 @@ func (p *planner) orders() {
 		if d.Closed || !p.concerns(d) || !d.open(entry) {
 			continue
 		}
-		for j := range p.s.Files {
-			if f := &p.s.Files[j]; f.Tenant == d.Row.Tenant && d.mayBeIn(f) {
+		files := p.s.filesOf(d.Row.Tenant)
+		for j := range files {
+			if f := &files[j]; d.mayBeIn(f) {
 				looks[f.Key] = append(looks[f.Key], d.Row.ID)
 			}
 		}

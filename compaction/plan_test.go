@@ -269,4 +269,3 @@ func TestRanges(t *testing.T) {
 		}
 	}
 }
-

@@ -19,7 +19,7 @@ func (p *pass) rewrites() error {
 	left := p.e.PassBytes
 	for i := range p.plan.Look {
 		step := &p.plan.Look[i]
-		f := p.s.file(step.Keys[0])
+		f := p.file(step.Keys[0])
 		if p.removed[f.Key] {
 			continue // dropped, or written again already
 		}
@@ -40,16 +40,6 @@ func (p *pass) rewrites() error {
 			return err
 		}
 		left -= n
-	}
-	return nil
-}
-
-// file returns the file of a key.
-func (s *Sight) file(key string) *archive.CatalogFile {
-	for i := range s.Files {
-		if s.Files[i].Key == key {
-			return &s.Files[i]
-		}
 	}
 	return nil
 }
@@ -212,7 +202,7 @@ func (p *pass) drops() error {
 func (p *pass) drop(steps []Step) error {
 	tenant := steps[0].Tenant
 	row := p.d.cut(p.l, tenant)
-	last := p.s.file(steps[len(steps)-1].Keys[0])
+	last := p.file(steps[len(steps)-1].Keys[0])
 	refuse := func(why string) error {
 		p.res.Refused = append(p.res.Refused, fmt.Sprintf("the cut %s of tenant %s at %d rows: %s", row.ID, strconv.Quote(tenant), row.Cut.Size, why))
 		return nil
@@ -232,7 +222,7 @@ func (p *pass) drop(steps []Step) error {
 		return refuse("its head or frontier is not that of the log there")
 	}
 	for _, step := range steps {
-		f := p.s.file(step.Keys[0])
+		f := p.file(step.Keys[0])
 		if f.LastSeq < row.Cut.Size {
 			p.replace(f)
 			p.res.Dropped += f.Rows
@@ -286,7 +276,7 @@ func (p *pass) heldBelow(steps []Step, size int64) (string, error) {
 	}
 	t := newTenant(holds)
 	for _, step := range steps {
-		f := p.s.file(step.Keys[0])
+		f := p.file(step.Keys[0])
 		if held(holds, &chain.Row{}) {
 			return "a hold keeps all rows of the tenant", nil
 		}
