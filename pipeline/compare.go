@@ -289,7 +289,7 @@ func (c *comparison) first(coord audit.Fingerprint, tenant string, seq int64) (a
 	if !ok {
 		e, ok = c.window.lookup(coord)
 	}
-	hint := int64(-1)
+	hint := int64(nowhere)
 	if ok && e.tenant == tenant && e.seq == seq {
 		if e.content != (audit.Fingerprint{}) {
 			return archivedRow{

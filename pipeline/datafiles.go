@@ -228,7 +228,7 @@ func (d *dataFiles) cut(tenant string, seq int64) bool {
 
 // archivedRowOf returns what a comparison asks of a row.
 func (sh *shared) archivedRowOf(tenant string, row *chain.Row) archivedRow {
-	r := archivedRow{erased: !row.RowSalt.Valid, tenant: tenant, seq: row.Seq.N, hint: -1}
+	r := archivedRow{erased: !row.RowSalt.Valid, tenant: tenant, seq: row.Seq.N, hint: inDataFile}
 	if r.coord, r.found = row.Coordinates(); r.found {
 		r.content, r.foreign = sh.contentOf(&row.Record)
 	}
@@ -311,7 +311,7 @@ func (sh *shared) readPlaced(ctx context.Context, f *archive.CatalogFile, from i
 				continue
 			}
 			if coord, ok := row.Coordinates(); ok {
-				rows = append(rows, placed{remembered{coord, entry{seq: row.Seq.N, ordinal: -1, tenant: f.Tenant}}, row.KafkaOffset.N})
+				rows = append(rows, placed{remembered{coord, entry{seq: row.Seq.N, ordinal: inDataFile, tenant: f.Tenant}}, row.KafkaOffset.N})
 			}
 		}
 		return nil

@@ -44,7 +44,7 @@ type archivedRow struct {
 	foreign bool // content is of a row that another policy scrubbed: see contentOf
 	tenant  string
 	seq     int64
-	hint    int64 // the ordinal of its segment, -1 where that is not known
+	hint    int64 // the ordinal of its segment, or inDataFile
 }
 
 // newRowFinder returns a finder of rows that st knows of.
@@ -56,13 +56,13 @@ func newRowFinder(sh *shared, st *archive.State) *rowFinder {
 }
 
 // find returns the row of a seq of a tenant's log; hint is the ordinal of its
-// segment, -1 where that is not known.
+// segment, inDataFile, or nowhere.
 func (f *rowFinder) find(ctx context.Context, tenant string, seq, hint int64) (archivedRow, error) {
 	if r, ok := f.rows[rowKey{tenant, seq}]; ok {
 		return r, nil
 	}
 	var err error
-	if hint < 0 {
+	if hint == nowhere {
 		if hint, err = f.ordinal(ctx, tenant, seq); err != nil {
 			return archivedRow{}, err
 		}
@@ -76,11 +76,11 @@ func (f *rowFinder) find(ctx context.Context, tenant string, seq, hint int64) (a
 	return f.rows[rowKey{tenant, seq}], err
 }
 
-// ordinal walks back to the segment of a row that is not compacted; -1 where
-// there is none.
+// ordinal walks back to the segment of a row; inDataFile where it is none that is
+// not compacted.
 func (f *rowFinder) ordinal(ctx context.Context, tenant string, seq int64) (int64, error) {
 	if err := f.look(ctx); err != nil {
-		return -1, err
+		return inDataFile, err
 	}
 	known := 0
 	for {
@@ -91,11 +91,11 @@ func (f *rowFinder) ordinal(ctx context.Context, tenant string, seq int64) (int6
 		}
 		known = len(f.spans[tenant])
 		if f.next <= watermarkOf(f.data.version) {
-			return -1, nil
+			return inDataFile, nil
 		}
 		seg, err := archive.GetMetadata(ctx, f.shared.Archive, f.line, f.next-1)
 		if newer, fault := f.meanwhile(ctx, err); newer || fault != nil {
-			return -1, fault
+			return inDataFile, fault
 		}
 		f.next--
 		for _, l := range seg.Logs {
@@ -184,6 +184,6 @@ func (f *rowFinder) record(ctx context.Context, tenant string, seq, ordinal int6
 
 // check reads a row and checks it, as far as it is there, by the hash of its log.
 func (f *rowFinder) check(ctx context.Context, tenant string, seq int64) error {
-	_, err := f.find(ctx, tenant, seq, -1)
+	_, err := f.find(ctx, tenant, seq, nowhere)
 	return err
 }

@@ -573,8 +573,11 @@ func (p *partition) stored(e entry) (row storedRow, err error) {
 		if e.ordinal >= 0 {
 			row, err = p.storedIn(ctx, key, e)
 		}
-		if errors.Is(err, archive.ErrNotFound) { // compaction has taken it
-			row, err = p.storedInFile(ctx, e)
+		if errors.Is(err, archive.ErrNotFound) || errors.Is(err, archive.ErrBreaks) { // compaction has taken it; what is there may be a stray
+			other, fault := p.storedInFile(ctx, e)
+			if errors.Is(err, archive.ErrNotFound) || !errors.Is(fault, archive.ErrBreaks) {
+				row, err = other, fault
+			}
 		}
 		return err
 	})

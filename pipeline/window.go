@@ -17,11 +17,18 @@ type window struct {
 // An entry is what the window knows of one row.
 type entry struct {
 	seq     int64
-	ordinal int64             // of the segment that held the row when it was stamped; -1 where only a data file is known to
+	ordinal int64             // of the segment that held the row when it was stamped, or inDataFile
 	tenant  string            // whose log it is in
 	content audit.Fingerprint // the zero one where it is not known, as after a restart
 	foreign bool              // content is of a row that another policy scrubbed: see contentOf
 }
+
+// Where a row is, if not in the segment of an ordinal: in a data file, or nobody
+// knows.
+const (
+	inDataFile = -1
+	nowhere    = -2
+)
 
 // erasedContent stands for that of a row that was erased, in part or whole, or cut:
 // whatever has its coordinates is a repeat of it.
