@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	pq "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/ledgerlake/ledgerlake/chain"
@@ -158,8 +159,11 @@ func TestMergeOfForeignObjects(t *testing.T) {
 		parts = append(parts, readGolden(t, name))
 		rows = append(rows, readAll(t, parts[len(parts)-1])...)
 	}
-	parts = append(parts, foreign(t, turnRows(40), formatGroup(), sealing()...))
-	rows = append(rows, turnRows(40)...)
+	deltas := with("seq", pq.Encoded(pq.Leaf(bare{pq.Int64Type}), &pq.DeltaBinaryPacked))
+	for _, group := range []pq.Group{formatGroup(), deltas} {
+		parts = append(parts, foreign(t, turnRows(40), group, sealing()...))
+		rows = append(rows, turnRows(40)...)
+	}
 	sound(t, merge(t, NewDataWriter(DataOptions{}), parts...), rows)
 }
 
