@@ -14,47 +14,40 @@ type nameAt struct {
 // numberNames gives numbers to marks in member names that became equal within an
 // object: no object may name a member twice.
 func numberNames(text []byte) []byte {
-	names := namesOf(text)
-	count := map[objectName]int{}
+	names := markedNames(text)
+	numbers := map[objectName]int{} // 0: not met yet; else the next number
 	for _, n := range names {
-		count[n.in(text)]++
+		numbers[n.in(text)] = 0
 	}
 	var out []byte
 	done := 0
-	first := map[objectName]bool{}
 	for _, n := range names {
 		is := n.in(text)
-		if count[is] == 1 || !first[is] {
-			first[is] = true
+		if numbers[is]++; numbers[is] == 1 {
 			continue
 		}
-		numbered, ok := numberFree(count, is.object, text[n.at.from:n.at.to])
+		name, ok := numbered(numbers, is, text[n.at.from:n.at.to])
 		if !ok {
 			continue // it was there twice before
 		}
-		out = append(append(out, text[done:n.at.from]...), numbered...)
+		out = append(append(out, text[done:n.at.from]...), name...)
 		done = n.at.to
 	}
 	return append(out, text[done:]...)
 }
 
-// numberFree numbers the last mark of a name so that no other member of the
-// object has it. It reports false where the name has no mark.
-func numberFree(count map[objectName]int, object int, name []byte) ([]byte, bool) {
-	at := bytes.LastIndex(name, []byte(markOpen))
-	if at < 0 {
-		return nil, false
-	}
-	from, to := nextMark(name, at)
+// numbered numbers the last mark of a name so that no other member of the object
+// has it. It reports false where that mark has a number already.
+func numbered(numbers map[objectName]int, is objectName, name []byte) ([]byte, bool) {
+	from, to := nextMark(name, bytes.LastIndex(name, []byte(markOpen)))
 	if from == len(name) || bytes.IndexByte(name[from:to], '~') >= 0 {
 		return nil, false
 	}
-	for n := 2; ; n++ {
-		numbered := append(appendNumbered(bytes.Clone(name[:from]), name[from:to], n), name[to:]...)
-		is := objectName{object, unescaped(numbered)}
-		if count[is] == 0 {
-			count[is]++
-			return numbered, true
+	for n := numbers[is]; ; n++ {
+		other := append(appendNumbered(bytes.Clone(name[:from]), name[from:to], n), name[to:]...)
+		if _, taken := numbers[objectName{is.object, unescaped(other)}]; !taken {
+			numbers[is] = n
+			return other, true
 		}
 	}
 }
@@ -83,8 +76,8 @@ func unescaped(in []byte) string {
 	return string(out)
 }
 
-// namesOf lists the member names of a valid JSON text.
-func namesOf(text []byte) (names []nameAt) {
+// markedNames lists the member names of a valid JSON text that have marks.
+func markedNames(text []byte) (names []nameAt) {
 	type open struct {
 		object int // 0: an array
 		name   bool
@@ -112,7 +105,7 @@ func namesOf(text []byte) (names []nameAt) {
 			top().name = false
 		case '"':
 			end := stringEnd(text, i)
-			if top().name {
+			if top().name && bytes.Contains(text[i:end], []byte(markOpen)) {
 				names = append(names, nameAt{top().object, span{i + 1, end}})
 			}
 			i = end

@@ -16,7 +16,7 @@ type subject struct {
 	folded
 	key     []byte // the name of the member that the text is the value of, folded; nil where it is none
 	keyed   uint64 // the keyed rules that are for that name, by number
-	budget  *int64 // bytes that keyed rules may still look at, over all texts of a slot
+	budget  *int64 // bytes that keyed rules may still look at, over all texts of a record
 	matches []match
 }
 

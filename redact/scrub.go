@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/ledgerlake/ledgerlake/audit"
 )
@@ -42,18 +43,37 @@ func (p *Policy) Scrub(r *audit.Record) (err error) {
 	if !rejected && !r.RedactionPolicy.Valid {
 		return nil
 	}
+	n := size(r)
+	if n > largeRecord {
+		scrubbingLarge.Lock()
+		defer scrubbingLarge.Unlock()
+	}
 	defer func() {
 		if recover() != nil {
 			err = ErrScrub // what was thrown may show the payload
 		}
 	}()
-	w := borrow(p.rulesOf(r.TenantID.S))
+	w := borrow(p.rulesOf(r.TenantID.S), n)
 	defer w.release()
 	if rejected {
 		return w.reject(r)
 	}
 	r.RedactionPolicy = audit.Str(p.id)
 	return w.slots(r)
+}
+
+// largeRecord is the size of slots above which records are scrubbed one at a time:
+// what one needs is a few times its size, and must not be needed for every
+// partition at once.
+const largeRecord = 1 << 20
+
+var scrubbingLarge sync.Mutex
+
+func size(r *audit.Record) (n int) {
+	for _, slot := range r.Slots {
+		n += len(slot)
+	}
+	return n
 }
 
 // Try returns what the policy makes of a text of a tenant, as it would of the

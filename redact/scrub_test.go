@@ -282,8 +282,36 @@ func TestKeyedRulesHaveABudget(t *testing.T) {
 	if got != `{"k":"[redacted:n]","b":1}` {
 		t.Errorf("%d bytes: %.80s", len(got), got)
 	}
+	many := `{"k":"` + strings.Repeat("b", 60_000)
+	want := many + strings.Repeat(" [redacted:n]", 100) + `"}`
+	if got := scrub(t, p, many+strings.Repeat(" a", 100)+`"}`); got != want {
+		t.Errorf("%d bytes, want %d", len(got), len(want))
+	}
 	if got := scrub(t, p, `{"k":"a a a"}`); got != `{"k":"[redacted:n] [redacted:n] [redacted:n]"}` {
 		t.Error(got)
+	}
+}
+
+// Any number of names that become equal is numbered in time linear in them.
+func TestManyNamesBecomeEqual(t *testing.T) {
+	p := parse(t, everything)
+	var in, want strings.Builder
+	in.WriteString(`{"[redacted:ssn-us~3]":0`)
+	want.WriteString(`{"[redacted:ssn-us~3]":0`)
+	for i := range 50_000 {
+		fmt.Fprintf(&in, `,"%03d-45-6%03d":%d`, 100+i%500, i/500, i)
+		number := ""
+		if n := i + 1; n > 2 {
+			number = fmt.Sprint("~", n+1)
+		} else if n == 2 {
+			number = "~2"
+		}
+		fmt.Fprintf(&want, `,"[redacted:ssn-us%s]":%d`, number, i)
+	}
+	in.WriteString("}")
+	want.WriteString("}")
+	if got := scrub(t, p, in.String()); got != want.String() {
+		t.Errorf("%.200s\nwant %.200s", got, want.String())
 	}
 }
 
@@ -314,7 +342,10 @@ func FuzzScrub(f *testing.F) {
 			return
 		}
 		if json.Valid(in) {
-			scrub(t, p, string(in))
+			stored := scrub(t, p, string(in))
+			if !redact.Same(recordOf(stored, ""), recordOf(string(in), "")) {
+				t.Fatalf("%q, scrubbed to %q, is another", in, stored)
+			}
 		}
 		r := rejected(string(bytes.Join([][]byte{[]byte(`[`), in}, nil)))
 		if err := p.Scrub(r); err != nil {

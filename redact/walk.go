@@ -6,7 +6,13 @@ import "iter"
 type level struct {
 	object bool
 	name   bool // a member name comes next
-	key    span // the name of the member that values here are of
+	key    key  // that holds again behind it
+}
+
+// A key is the member that values are of.
+type key struct {
+	name  span   // as it is written
+	keyed uint64 // the keyed rules that are for it
 }
 
 // A span is a stretch of a slot's text.
@@ -17,24 +23,24 @@ type span struct{ from, to int }
 // paths says that the names of the outermost object are wire paths, in which the
 // last part is the member's name.
 func (w *worker) json(in []byte, paths bool) []byte {
-	w.begin(len(in))
+	w.begin()
 	if may, _ := w.rules.may(in); !may && w.rules.keyed == 0 {
 		return in
 	}
-	var key span
+	var k key
 	for i := 0; i < len(in); {
 		switch c := in[i]; c {
 		case '{', '[':
-			w.stack = append(w.stack, level{object: c == '{', name: c == '{', key: key})
+			w.stack = append(w.stack, level{object: c == '{', name: c == '{', key: k})
 		case '}', ']':
-			key = w.close()
+			k = w.close()
 		case ',':
 			w.expectName(true)
 		case ':':
 			w.expectName(false)
 		case '"':
 			end := stringEnd(in, i)
-			key = w.str(in, span{i + 1, end}, key, paths)
+			k = w.str(in, span{i + 1, end}, k, paths)
 			i = end
 		}
 		i++
@@ -50,14 +56,14 @@ func (w *worker) json(in []byte, paths bool) []byte {
 }
 
 // close ends an object or array, and returns the key that holds again.
-func (w *worker) close() span {
+func (w *worker) close() key {
 	n := len(w.stack)
 	if n == 0 {
-		return span{}
+		return key{}
 	}
-	key := w.stack[n-1].key
+	k := w.stack[n-1].key
 	w.stack = w.stack[:n-1]
-	return key
+	return k
 }
 
 func (w *worker) expectName(is bool) {
@@ -68,7 +74,7 @@ func (w *worker) expectName(is bool) {
 
 // str scrubs a string, which stands between its quotes, and returns the key that
 // holds behind it.
-func (w *worker) str(in []byte, at, key span, paths bool) span {
+func (w *worker) str(in []byte, at span, k key, paths bool) key {
 	if n := len(w.stack); n > 0 && w.stack[n-1].name {
 		w.subject.key, w.keyed = nil, 0
 		if w.put(in, at) {
@@ -77,11 +83,11 @@ func (w *worker) str(in []byte, at, key span, paths bool) span {
 		if paths && n == 1 {
 			at = lastOfPath(in, at)
 		}
-		return at
+		return key{at, w.keyedFor(in[at.from:at.to])}
 	}
-	w.nameOf(in[key.from:key.to])
+	w.subject.key, w.keyed = in[k.name.from:min(k.name.to, k.name.from+maxKnownBytes)], k.keyed
 	w.put(in, at)
-	return key
+	return k
 }
 
 // put appends what a text has become, and what stands before it; nothing where it
@@ -95,17 +101,17 @@ func (w *worker) put(in []byte, at span) bool {
 	return changed
 }
 
-// maxKnown bounds the names that a worker knows.
+// maxKnown bounds the names that a worker knows, and maxKnownBytes how long they
+// are, and how much of a name is searched for words.
 const (
 	maxKnown      = 4096
 	maxKnownBytes = 128
 )
 
-// nameOf makes a member's name, as it is written, that of the texts to come.
-func (w *worker) nameOf(name []byte) {
-	w.subject.key, w.keyed = name, 0
-	if w.rules.keyed == 0 || len(name) == 0 {
-		return
+// keyedFor returns the keyed rules that are for a member name as it is written.
+func (w *worker) keyedFor(name []byte) uint64 {
+	if w.rules.keyed == 0 {
+		return 0
 	}
 	known, ok := w.known[string(name)]
 	if !ok {
@@ -115,10 +121,10 @@ func (w *worker) nameOf(name []byte) {
 			w.known[string(name)] = known
 		}
 	}
-	w.keyed = known
+	return known
 }
 
-// keyedFor returns the keyed rules that are for a member name.
+// keyedFor returns the keyed rules that are for a folded member name.
 func (rs *ruleSet) keyedFor(name []byte) (set uint64) {
 	for i, r := range rs.rules {
 		if k, ok := r.(*keyed); ok && k.key.Match(name) {

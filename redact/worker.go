@@ -28,9 +28,10 @@ var workers = sync.Pool{New: func() any { return &worker{known: map[string]uint6
 // bigBuffer is the size above which a buffer is not kept for the next record.
 const bigBuffer = 64 << 10
 
-func borrow(rules *ruleSet) *worker {
+// borrow returns a worker for slots of so many bytes.
+func borrow(rules *ruleSet, size int) *worker {
 	w := workers.Get().(*worker)
-	w.rules = rules
+	w.rules, w.budget = rules, minBudget+passes*int64(size)
 	if w.of != rules {
 		clear(w.known)
 		w.of = rules
@@ -46,16 +47,15 @@ func (w *worker) release() {
 	workers.Put(w)
 }
 
-// begin begins a slot of so many bytes.
-func (w *worker) begin(size int) {
+// begin begins a slot.
+func (w *worker) begin() {
 	w.out, w.done, w.renamed, w.stack = w.out[:0], 0, false, w.stack[:0]
-	w.budget = minBudget + passes*int64(size)
 }
 
-// How much keyed rules may look at in a slot: so many bytes, and each byte of the
-// slot so often.
+// How much keyed rules may look at in a record: so many bytes, and each byte of
+// its slots so often. A string of 64 KiB may have 100 matches.
 const (
-	minBudget = 1 << 20
+	minBudget = 8 << 20
 	passes    = 8
 )
 
