@@ -29,6 +29,23 @@ func membership(s *config.Ingest, connect []kgo.Opt) []kgo.Opt {
 	return kafka.Membership(&s.Kafka, s.Group, connect)
 }
 
+// warnOfWriters logs that everybody may order erasures, where brokers tell.
+// Records that control-keys have to sign may come from anybody.
+func warnOfWriters(ctx context.Context, log *zap.Logger, s *config.Ingest, opts []kgo.Opt) {
+	if s.ControlTopic == "" || len(s.Keys.Control) > 0 {
+		return
+	}
+	remarks, err := kafka.LookAtControlTopic(ctx, opts, s.ControlTopic, nil)
+	if err != nil {
+		return
+	}
+	for _, r := range remarks {
+		if r.Name == kafka.RemarkWriters && r.Warn {
+			log.Warn("control topic: "+r.Text, zap.String("topic", s.ControlTopic))
+		}
+	}
+}
+
 // warnings logs what is likely a mistake, and none that ingest stops for: a
 // topic that is not there (it is read as soon as it is), and a secret that
 // anybody on the way can read. It returns when the brokers have answered, or
@@ -44,6 +61,7 @@ func warnings(ctx context.Context, log *zap.Logger, s *config.Ingest, opts []kgo
 		return
 	}
 	defer client.Close()
+	warnOfWriters(ctx, log, s, opts)
 	names := named(s)
 	if len(names) == 0 {
 		return // all topics would be listed
