@@ -142,7 +142,7 @@ func keys(all map[string]bool) (list []string) {
 	return list
 }
 
-func dataFile(t *testing.T, w *parquet.DataWriter, rows []chain.Row) []byte {
+func dataFile(t testing.TB, w *parquet.DataWriter, rows []chain.Row) []byte {
 	t.Helper()
 	all := make([]*chain.Row, len(rows))
 	for i := range rows {

@@ -1,11 +1,11 @@
 package scan
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -15,32 +15,78 @@ const window = 8
 
 // Needles are values to look for.
 type Needles struct {
-	marks [1 << 16]uint64 // a bit for each hash that some form begins with
+	marks [1 << 16]uint64 // a bit for each hash of a window that is looked for
 	forms map[uint64][]form
 }
 
+// A form is a way in which a value may stand in a text. It is looked for by the
+// window at a place of it that few others have: values are often alike at their
+// beginnings.
 type form struct {
 	value int
-	bytes []byte
+	bytes string
+	at    int
 }
+
+// places is how many places of a form a window is chosen from.
+const places = 16
 
 // NewNeedles returns Needles for values of at least 8 bytes each.
 func NewNeedles(values []string) (*Needles, error) {
-	n := &Needles{forms: map[uint64][]form{}}
+	var all []form
 	for i, v := range values {
 		if len(v) < window {
 			return nil, fmt.Errorf("value %d has %d bytes: below %d, chance finds it", i, len(v), window)
 		}
-		n.add(i, v)
-		n.add(i, hex.EncodeToString([]byte(v)))
-		n.add(i, strings.ToUpper(hex.EncodeToString([]byte(v))))
-		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-			for shift := range 3 {
-				n.add(i, stable(e, v, shift))
+		for _, text := range forms(v) {
+			all = append(all, form{value: i, bytes: text})
+		}
+	}
+	counts := map[uint64]int{}
+	for i := range all {
+		all[i].windows(func(_ int, x uint64) { counts[x]++ })
+	}
+	n := &Needles{forms: map[uint64][]form{}}
+	for _, f := range all {
+		n.add(f, counts)
+	}
+	return n, nil
+}
+
+// forms returns the ways in which a value may stand in a text, each once.
+func forms(v string) []string {
+	lower := hex.EncodeToString([]byte(v))
+	all := []string{v, lower, strings.ToUpper(lower)}
+	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for shift := range 3 {
+			if text := stable(e, v, shift); len(text) >= window {
+				all = append(all, text)
 			}
 		}
 	}
-	return n, nil
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// windows calls do with some windows of the form, the first and the last too.
+func (f *form) windows(do func(at int, x uint64)) {
+	last := len(f.bytes) - window
+	for i := range places {
+		at := last * i / (places - 1)
+		do(at, binary.LittleEndian.Uint64([]byte(f.bytes[at:at+window])))
+	}
+}
+
+func (n *Needles) add(f form, counts map[uint64]int) {
+	var best uint64
+	f.windows(func(at int, x uint64) {
+		if best == 0 || counts[x] < counts[best] {
+			best, f.at = x, at
+		}
+	})
+	h := mix(best)
+	n.marks[h>>6] |= 1 << (h & 63)
+	n.forms[best] = append(n.forms[best], f)
 }
 
 // stable returns the letters of v in base64 that are the same whatever stands
@@ -48,21 +94,6 @@ func NewNeedles(values []string) (*Needles, error) {
 func stable(e *base64.Encoding, v string, shift int) string {
 	text := e.EncodeToString([]byte("\x00\x00"[:shift] + v))
 	return text[(8*shift+5)/6 : 8*(shift+len(v))/6]
-}
-
-func (n *Needles) add(value int, text string) {
-	if len(text) < window {
-		return
-	}
-	x := binary.LittleEndian.Uint64([]byte(text))
-	for _, f := range n.forms[x] {
-		if f.value == value && string(f.bytes) == text {
-			return
-		}
-	}
-	h := mix(x)
-	n.marks[h>>6] |= 1 << (h & 63)
-	n.forms[x] = append(n.forms[x], form{value: value, bytes: []byte(text)})
 }
 
 // mix makes 22 bits of 64.
@@ -102,8 +133,8 @@ func (n *Needles) each(b []byte, hit func(value, at int)) {
 			continue
 		}
 		for _, f := range n.forms[x] {
-			if bytes.HasPrefix(b[i:], f.bytes) {
-				hit(f.value, i)
+			if from := i - f.at; from >= 0 && len(b)-from >= len(f.bytes) && string(b[from:from+len(f.bytes)]) == f.bytes {
+				hit(f.value, from)
 			}
 		}
 	}
