@@ -157,27 +157,26 @@ func (g *Governor) duties(ctx context.Context, s *survey, l archive.Line) (*Duti
 }
 
 // duty returns how an order stands for a line; false where it is none of the
-// line's.
+// line's. One whose context is gone concerns only lines that list it.
 func (g *Governor) duty(ctx context.Context, s *survey, l archive.Line, t *control.Tenant, o *control.Order) (d Duty, ok bool, err error) {
-	if !counts(o.Row) || o.Redaction == nil && !o.Gone || o.Redaction != nil && o.Redaction.Target.Log != nil && *o.Redaction.Target.Log != l {
+	if !counts(o.Row) || o.Redaction == nil && (!o.Gone || s.views[l].entry(o) == nil) {
 		return d, false, nil
 	}
-	d = Duty{Row: o.Row, DueAt: g.dueAt(o), Receipted: receipts(o) > 0, Closed: s.closed(g.Topic, o)}
-	d.Receipts = namedBy(t, l, o.ID)
+	d = Duty{Row: o.Row, DueAt: g.dueAt(o), Receipted: receipts(o) > 0, Closed: s.closed(g.Topic, o), Receipts: namedBy(t, l, o.ID)}
 	if d.Closed {
 		return d, true, nil
 	}
+	d.Closing = l.Topic == g.Topic && (o.Gone || g.closes(s.now, t, o))
+	if !d.reaches(l) {
+		return d, false, nil
+	}
 	state := g.taken(t, o)
-	if state == taken && receipts(o) == 0 {
+	if state == taken && !d.Receipted {
 		return d, false, nil
 	}
 	why, err := g.refused(ctx, s, o)
-	if err != nil {
-		return d, false, err
-	}
-	d.Due = state == kept && why == "" && !s.now.Before(d.DueAt) && (d.Receipted || heldWhole(t, o) == nil)
-	d.Closing = l.Topic == g.Topic && (o.Gone || g.closes(s.now, t, o))
-	return d, true, nil
+	d.Due = err == nil && state == kept && why == "" && !s.now.Before(d.DueAt) && (d.Receipted || heldWhole(t, o) == nil)
+	return d, true, err
 }
 
 // namedBy returns the rows of a line that receipts of an order name which count.

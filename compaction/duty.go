@@ -44,10 +44,10 @@ type Duty struct {
 }
 
 // reaches reports whether the order is one for a line at all: one that names a
-// place is for that line alone.
+// place is for that line alone, and for the one where its own row is to go.
 func (d *Duty) reaches(l archive.Line) bool {
 	o := d.Row.Redaction
-	return o == nil || o.Target.Log == nil || *o.Target.Log == l
+	return o == nil || d.Closing || o.Target.Log == nil || *o.Target.Log == l
 }
 
 // isOwn reports whether a row is the order's own.

@@ -36,8 +36,11 @@ func (g *Governor) Find(ctx context.Context, r *control.Row) (all []Found, err e
 	if err := s.whole(); err != nil {
 		return nil, err
 	}
-	o := &control.Order{Row: r}
-	for _, l := range s.reached(o) {
+	target := &r.Redaction.Target
+	for _, l := range s.lines {
+		if target.Log != nil && *target.Log != l {
+			continue
+		}
 		f, err := g.findIn(ctx, s, l, r)
 		if err != nil {
 			return nil, fmt.Errorf("%s/%d: %w", l.Topic, l.Partition, err)

@@ -2,8 +2,10 @@ package compaction
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/control"
 	"github.com/ledgerlake/ledgerlake/retention"
 )
@@ -46,8 +49,9 @@ type Governor struct {
 	files   map[archive.Line]fileMemo
 	all     []archive.Line // of the bucket, as of the store's time
 	listed  time.Time
-	last    *survey   // of all lines, when this process led last; nil: never
-	expired time.Time // when policies were looked at last
+	sent    map[chain.Hash]time.Time // by the store's clock, when records were sent that were not seen yet, by the hashes of their values
+	last    *survey                  // of all lines, when this process led last; nil: never
+	expired time.Time                // when policies were looked at last
 }
 
 const (
@@ -67,7 +71,7 @@ const (
 // NewGovernor returns a Governor. It reads nothing.
 func NewGovernor(e *Engine, r Rules) *Governor {
 	return &Governor{
-		Rules: r, engine: e, heads: map[archive.Line]*headMemo{}, files: map[archive.Line]fileMemo{},
+		Rules: r, engine: e, heads: map[archive.Line]*headMemo{}, files: map[archive.Line]fileMemo{}, sent: map[chain.Hash]time.Time{},
 		reader: control.NewReader(e.Archive, control.ReadOptions{Root: e.Root, Keys: e.Keys, LogKeys: e.LogKeys, Topic: r.Topic}),
 	}
 }
@@ -211,12 +215,21 @@ func (g *Governor) expire(ctx context.Context, s *survey) ([]audit.Message, erro
 // sentAtOnce is how many records are produced together.
 const sentAtOnce = 200
 
+// sendAgain is how long what was sent may take to stand in the archive before it
+// is sent again.
+const sendAgain = time.Minute
+
 func (g *Governor) send(ctx context.Context, c *Cycle, records []audit.Message) error {
+	maps.DeleteFunc(g.sent, func(_ chain.Hash, at time.Time) bool { return c.Now.Sub(at) >= sendAgain })
+	records = slices.DeleteFunc(records, func(m audit.Message) bool { _, ok := g.sent[sha256.Sum256(m.Value)]; return ok })
 	for some := range slices.Chunk(records, sentAtOnce) {
 		if err := g.Send(ctx, some); err != nil {
 			return fmt.Errorf("control topic: %w", err)
 		}
 		c.Sent += len(some)
+		for i := range some {
+			g.sent[sha256.Sum256(some[i].Value)] = c.Now
+		}
 	}
 	return nil
 }

@@ -488,3 +488,22 @@ func TestFind(t *testing.T) {
 		}
 	}
 }
+
+// An order that names a place is closed like any other, though its own row lies
+// in another line.
+func TestPlacesAreClosed(t *testing.T) {
+	c := newCourt(t)
+	c.fill()
+	id := prooftest.OrderID(1)
+	c.order("acme", audit.KindRedaction, id, prooftest.Redaction(map[string]any{"topic": c.calls.Line.Topic, "topicId": c.calls.Line.TopicID, "partition": c.calls.Line.Partition, "offset": 1}, "*"))
+	c.days(8)
+	c.want(id, archive.RedactionReceipted)
+	c.days(9)
+	c.want(id, StateClosed)
+	c.wantExit(0)
+	for _, l := range []archive.Line{c.calls.Line, c.control.Line} {
+		if e := c.entry(l, id); e != nil {
+			t.Errorf("%v still lists it: %+v", l, e)
+		}
+	}
+}

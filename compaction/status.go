@@ -83,6 +83,8 @@ func (g *Governor) stands(ctx context.Context, s *survey, t *control.Tenant, o *
 		if e := s.views[l].entry(o); e != nil {
 			line.State = e.State
 			held = held || e.State == archive.RedactionGated && slices.Equal(e.Kept, heldText)
+		} else if o.Gone {
+			continue
 		}
 		st.Lines = append(st.Lines, line)
 	}
