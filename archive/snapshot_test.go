@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/archivetest"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/chain"
-	"github.com/ledgerlake/ledgerlake/parquet"
 )
 
 const dataID = "01KBCDEFGHJKMNPQRSTVWXYZ09"
@@ -58,72 +58,30 @@ func (c *compacted) segment(tenants ...string) {
 // dataFile writes one file of a tenant's rows first ≤ seq ≤ last.
 func (c *compacted) dataFile(tenant string, first, last int64) archive.CatalogFile {
 	c.t.Helper()
-	rows := c.rows[tenant][first : last+1]
 	var tree chain.Tree
 	for i := range c.rows[tenant][:first] {
 		tree.Append(c.rows[tenant][i].RowHash)
 	}
-	m := archive.DataFile{
-		Format: archive.Format, ArchiveID: archiveID, Topic: line.Topic, TopicID: line.TopicID, Partition: line.Partition, Tenant: tenant, Scheme: chain.SchemeV1,
-		FirstSeq: first, Rows: last - first + 1, HeadIn: rows[0].PrevHash, HeadOut: rows[len(rows)-1].RowHash, FrontierIn: slices.Clone(tree.Frontier),
-	}
-	for i := range rows {
-		tree.Append(rows[i].RowHash)
-	}
-	m.FrontierOut = tree.Frontier
-	meta, err := archive.EncodeDataFile(&m)
+	f, err := archivetest.PutDataFile(c.t.Context(), c, c.state.Log(tenant), chain.SchemeV1, &tree, c.rows[tenant][first:last+1], dataID)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	body, err := parquet.NewEncoder().Encode(rows, meta)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	key := archive.DataKey(line, tenant, "1970-01-01", first, last, dataID)
-	c.put(key, body)
-	return archive.CatalogFile{
-		Key: key, Bytes: int64(len(body)), SHA256: sha256.Sum256(body), Tenant: tenant, Day: "1970-01-01", FirstSeq: first, LastSeq: last, Rows: m.Rows,
-		FirstOffset: &rows[0].KafkaOffset.N, LastOffset: &rows[len(rows)-1].KafkaOffset.N, HeadIn: m.HeadIn, HeadOut: m.HeadOut,
-	}
+	return f
 }
 
-// catalog writes the next version, with one part of these files.
+// catalog writes the next version, of these files.
 func (c *compacted) catalog(watermark int64, files ...archive.CatalogFile) *archive.Catalog {
 	c.t.Helper()
-	part, err := archive.EncodeCatalogPart(&archive.CatalogPart{Files: files})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	sum := chain.Hash(sha256.Sum256(part))
-	ref := archive.CatalogPartRef{Day: "1970-01-01", Key: archive.CatalogPartKey(line, sum), Bytes: int64(len(part)), SHA256: sum, Files: int64(len(files))}
-	if _, err := c.Create(c.t.Context(), ref.Key, part); err != nil && !errors.Is(err, archive.ErrExists) {
-		c.t.Fatal(err)
-	}
 	doc := &archive.Catalog{
 		ArchiveID: archiveID, Topic: line.Topic, TopicID: line.TopicID, Partition: line.Partition, Version: c.version, Previous: c.previous,
-		Time: archive.Time{Time: time.UnixMicro(5).UTC()}, Watermark: watermark, Parts: []archive.CatalogPartRef{ref},
+		Time: archive.Time{Time: time.UnixMicro(5).UTC()}, Watermark: watermark,
 	}
-	c.write(doc)
+	sum, err := archivetest.PutCatalog(c.t.Context(), c, doc, files)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.previous, c.version = &sum, doc.Version+1
 	return doc
-}
-
-// write writes a version as it is.
-func (c *compacted) write(doc *archive.Catalog, signers ...*sign.Signer) {
-	c.t.Helper()
-	text, err := archive.EncodeCatalog(doc)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	body, err := sign.Sign(text)
-	if len(signers) > 0 {
-		body, err = sign.Sign(text, signers[0])
-	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.put(archive.CatalogKey(line, doc.Version), body)
-	hash := archive.TextHash(text)
-	c.previous, c.version = &hash, doc.Version+1
 }
 
 // remove takes objects out for good.

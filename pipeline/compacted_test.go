@@ -1,10 +1,7 @@
 package pipeline_test
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,10 +12,9 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/ledgerlake/ledgerlake/archive"
-	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/archive/archivetest"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
-	"github.com/ledgerlake/ledgerlake/parquet"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 	"github.com/ledgerlake/ledgerlake/redact"
 )
@@ -67,11 +63,13 @@ func compactLine(ctx context.Context, m *archive.Memory, l archive.Line, c compa
 	if s.Catalog != nil {
 		doc.Version, doc.Previous = s.Catalog.Version+1, &s.Catalog.SHA256
 	}
-	days := map[string]*archive.CatalogPart{}
+	var files []archive.CatalogFile
 	for _, tenant := range slices.Sorted(maps.Keys(logs)) {
-		if err := logs[tenant].write(ctx, m, l, doc, days, c); err != nil {
+		more, err := logs[tenant].write(ctx, m, doc, c)
+		if err != nil {
 			return err
 		}
+		files = append(files, more...)
 	}
 	for _, key := range gone {
 		if !c.keep {
@@ -79,7 +77,7 @@ func compactLine(ctx context.Context, m *archive.Memory, l archive.Line, c compa
 		}
 		doc.Doomed = append(doc.Doomed, archive.CatalogDoomed{Key: key, Since: doc.Version})
 	}
-	if err := writeCatalog(ctx, m, l, doc, days, c.signers); err != nil {
+	if _, err := archivetest.PutCatalog(ctx, m, doc, files, c.signers...); err != nil {
 		return err
 	}
 	if c.keep {
@@ -154,9 +152,8 @@ func rowsBelow(ctx context.Context, m *archive.Memory, s *archive.Snapshot, c co
 }
 
 // write makes the data files of a log: each of one day.
-func (g *compactedLog) write(ctx context.Context, m *archive.Memory, l archive.Line, doc *archive.Catalog, days map[string]*archive.CatalogPart, c compaction) error {
+func (g *compactedLog) write(ctx context.Context, m *archive.Memory, doc *archive.Catalog, c compaction) (files []archive.CatalogFile, err error) {
 	doc.ArchiveID = g.ArchiveID
-	day := func(r *chain.Row) string { return time.UnixMicro(r.ArchivedAt.N).UTC().Format(archive.DayLayout) }
 	var tree chain.Tree
 	for i := range g.rows[:c.cut] {
 		tree.Append(g.rows[i].RowHash)
@@ -164,87 +161,22 @@ func (g *compactedLog) write(ctx context.Context, m *archive.Memory, l archive.L
 	if c.cut > 0 {
 		doc.Cuts = append(doc.Cuts, archive.CatalogCut{Tenant: g.Tenant, ID: dataID, Size: tree.Size, Head: g.rows[c.cut-1].RowHash, Frontier: slices.Clone(tree.Frontier)})
 	}
+	day := func(r *chain.Row) string { return time.UnixMicro(r.ArchivedAt.N).UTC().Format(archive.DayLayout) }
 	for rows := g.rows[c.cut:]; len(rows) > 0; {
-		n := 1
+		n := 0
 		for n < len(rows) && day(&rows[n]) == day(&rows[0]) && (c.fileRows == 0 || n < c.fileRows) {
+			if c.change != nil {
+				c.change(&rows[n])
+			}
 			n++
 		}
-		f, err := g.file(ctx, m, l, rows[:n], &tree, day(&rows[0]), fmt.Sprintf("01KBCDEFGHJKMNPQRSTVWX%04d", doc.Version), c)
+		f, err := archivetest.PutDataFile(ctx, m, g.Log, g.scheme, &tree, rows[:n], fmt.Sprintf("01KBCDEFGHJKMNPQRSTVWX%04d", doc.Version))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if days[f.Day] == nil {
-			days[f.Day] = &archive.CatalogPart{}
-		}
-		days[f.Day].Files, rows = append(days[f.Day].Files, f), rows[n:]
+		files, rows = append(files, f), rows[n:]
 	}
-	return nil
-}
-
-func (g *compactedLog) file(ctx context.Context, m *archive.Memory, l archive.Line, rows []chain.Row, tree *chain.Tree, day, id string, c compaction) (f archive.CatalogFile, err error) {
-	n := int64(len(rows))
-	f = archive.CatalogFile{Tenant: g.Tenant, Day: day, FirstSeq: tree.Size, LastSeq: tree.Size + n - 1, Rows: n, HeadIn: rows[0].PrevHash}
-	meta := archive.DataFile{
-		Format: archive.Format, ArchiveID: g.ArchiveID, Topic: l.Topic, TopicID: l.TopicID, Partition: l.Partition, Tenant: g.Tenant, Scheme: g.scheme,
-		FirstSeq: tree.Size, Rows: n, HeadIn: rows[0].PrevHash, FrontierIn: slices.Clone(tree.Frontier),
-	}
-	for i := range rows {
-		row := &rows[i]
-		tree.Append(row.RowHash)
-		f.HeadOut = row.RowHash
-		if c.change != nil {
-			c.change(row)
-		}
-		if o := row.KafkaOffset; o.Valid {
-			f.FirstOffset, f.LastOffset = cmp.Or(f.FirstOffset, &o.N), &o.N
-		}
-		if at := (archive.Time{Time: time.UnixMicro(row.CreatedAt.N).UTC()}); row.CreatedAt.Valid {
-			if f.MinCreatedAt == nil || at.Before(f.MinCreatedAt.Time) {
-				f.MinCreatedAt = &at
-			}
-			if f.MaxCreatedAt == nil || at.After(f.MaxCreatedAt.Time) {
-				f.MaxCreatedAt = &at
-			}
-		}
-	}
-	meta.HeadOut, meta.FrontierOut = f.HeadOut, slices.Clone(tree.Frontier)
-	text, err := archive.EncodeDataFile(&meta)
-	if err != nil {
-		return f, err
-	}
-	body, err := parquet.NewEncoder().Encode(rows, text)
-	if err != nil {
-		return f, err
-	}
-	f.Key = archive.DataKey(l, g.Tenant, day, f.FirstSeq, f.LastSeq, id)
-	f.Bytes, f.SHA256 = int64(len(body)), sha256.Sum256(body)
-	_, err = m.Create(ctx, f.Key, body)
-	return f, err
-}
-
-func writeCatalog(ctx context.Context, m *archive.Memory, l archive.Line, doc *archive.Catalog, days map[string]*archive.CatalogPart, signers []note.Signer) error {
-	for _, day := range slices.Sorted(maps.Keys(days)) {
-		body, err := archive.EncodeCatalogPart(days[day])
-		if err != nil {
-			return err
-		}
-		sum := chain.Hash(sha256.Sum256(body))
-		key := archive.CatalogPartKey(l, sum)
-		doc.Parts = append(doc.Parts, archive.CatalogPartRef{Day: day, Key: key, Bytes: int64(len(body)), SHA256: sum, Files: int64(len(days[day].Files))})
-		if _, err := m.Create(ctx, key, body); err != nil && !errors.Is(err, archive.ErrExists) {
-			return err
-		}
-	}
-	text, err := archive.EncodeCatalog(doc)
-	if err != nil {
-		return err
-	}
-	body, err := sign.Sign(text, signers...)
-	if err != nil {
-		return err
-	}
-	_, err = m.Create(ctx, archive.CatalogKey(l, doc.Version), body)
-	return err
+	return files, nil
 }
 
 // snapshotKinds returns the kinds of all rows of a line by seq, and the
