@@ -66,9 +66,10 @@ var Rooms = []Room{
 		TestImports: []string{"archive/archivetest"},
 	},
 	{
-		// What every Bucket must do, and segments that lie.
+		// What every Bucket must do, segments that lie, and what a compactor writes.
 		Folder: "archive/archivetest", TestOnly: true,
 		Imports: []string{"archive", "chain", "parquet"},
+		Drivers: []string{note},
 	},
 	{
 		Folder: "s3sink", Never: talking,
