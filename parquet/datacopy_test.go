@@ -95,7 +95,7 @@ func TestMergeCopiesPages(t *testing.T) {
 func TestMergeCountsNulls(t *testing.T) {
 	rows := turnRows(9000)
 	w := NewDataWriter(DataOptions{})
-	object := merge(t, w, dataFile(t, w, rows[:4000], 64, "{}"), dataFile(t, w, rows[4000:4010], 64, "{}"), dataFile(t, w, rows[4010:], 64, "{}"))
+	object := merge(t, w, dataFile(t, w, rows[:4000], 64, "{}"), dataFile(t, w, rows[4000:4010], 64, "{}"), encode(t, rows[4010:], nil))
 	whole := dataFile(t, w, rows, 64, "{}")
 	f, err := Open(object)
 	if err != nil {
