@@ -1,6 +1,8 @@
 package compaction
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +104,7 @@ func TestHolds(t *testing.T) {
 	w.later(time.Hour)
 	id := prooftest.OrderID
 	hold := map[string]any{"scope": map[string]any{"sessionId": "held"}, "set": true, "reason": "case 7", "by": "counsel"}
+	before := w.duties(w.calls.Line)
 	w.order("acme", audit.KindLegalHold, id(1), hold)
 	w.order("acme", audit.KindRedaction, id(2), prooftest.Redaction(map[string]any{"turnId": "t-1"}, "*"))
 	cut := w.calls.CutAt("acme", id(3), 5)
@@ -112,6 +115,10 @@ func TestHolds(t *testing.T) {
 	}
 	if entry := w.entry(w.calls.Line, id(2)); entry.State != archive.RedactionGated || len(entry.Kept) != 1 || len(entry.Erased) != 1 {
 		t.Fatalf("%+v", entry)
+	}
+	// A compactor that has not heard of the hold yet does nothing.
+	if _, err := New(w.settings).Pass(context.Background(), w.calls.Line, before); !errors.Is(err, ErrRaced) {
+		t.Fatal(err)
 	}
 	w.wantNowhere(secret)
 	if hits := w.find("what is kept for the court"); len(hits) != 1 {

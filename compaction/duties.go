@@ -140,6 +140,11 @@ func (g *Governor) duties(ctx context.Context, s *survey, l archive.Line) (*Duti
 				d.Holds = append(d.Holds, h)
 			}
 		}
+		for r := range t.Rows() {
+			if r.Kind == audit.KindLegalHold && r.Anchored {
+				d.Seen = append(d.Seen, r)
+			}
+		}
 		if cut := t.LastCut(l); cut != nil && counts(cut) {
 			d.Cuts[tenant] = cut
 		}

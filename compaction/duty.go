@@ -18,6 +18,10 @@ type Duties struct {
 	Orders []Duty
 	Cuts   map[string]*control.Row // by tenant: the newest cut of its log on this line
 	Holds  []*control.Row          // in force
+	// Seen are all rows of holds that were read, also of those that are lifted. A
+	// hold that the catalog lists and that is none of them is one that whoever made
+	// the duties has not heard of yet: nothing is done then.
+	Seen []*control.Row
 	// Frozen are tenants of whom not all that governs them could be read: what the
 	// catalog says of them stays as it is, and nothing of theirs is erased or cut.
 	Frozen map[string]bool
@@ -53,6 +57,24 @@ func (d *Duty) reaches(l archive.Line) bool {
 // isOwn reports whether a row is the order's own.
 func (d *Duty) isOwn(row *chain.Row) bool {
 	return row.Kind.S == audit.KindRedaction && row.TenantID.S == d.Row.Tenant && strings.EqualFold(row.RecordID.S, d.Row.ID)
+}
+
+// stale returns a hold that the catalog lists and that the duties know nothing of,
+// nil if there is none.
+func (d *Duties) stale(base *archive.CatalogVersion) *archive.CatalogHold {
+	if base == nil || len(base.Holds) == 0 {
+		return nil
+	}
+	seen := map[archive.CatalogHold]bool{}
+	for _, r := range slices.Concat(d.Holds, d.Seen) {
+		seen[archive.CatalogHold{Tenant: r.Tenant, ID: r.ID}] = true
+	}
+	for i := range base.Holds {
+		if h := &base.Holds[i]; !seen[*h] && !d.Frozen[h.Tenant] {
+			return h
+		}
+	}
+	return nil
 }
 
 // holds returns the holds of a tenant.

@@ -96,6 +96,9 @@ func (p *pass) run() (err error) {
 	if p.s, err = p.e.look(p.ctx, p.l, p.m, p.d); err != nil {
 		return err
 	}
+	if h := p.d.stale(p.s.Base); h != nil {
+		return fmt.Errorf("%w: it knows of the hold %s, which is archived, and this one does not yet", ErrRaced, h.ID)
+	}
 	p.begins()
 	if p.plan = makePlan(p.s, p.d, &p.e.Settings, p.m.apart, p.e.Now()); p.plan.More || p.s.behind {
 		p.res.More = true

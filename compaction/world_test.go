@@ -149,6 +149,11 @@ func (w *world) duties(l archive.Line) *Duties {
 		}
 		t := g.Tenant(name)
 		d.Holds = append(d.Holds, t.Holds()...)
+		for r := range t.Rows() {
+			if r.Kind == audit.KindLegalHold {
+				d.Seen = append(d.Seen, r)
+			}
+		}
 		if cut := t.LastCut(l); cut != nil && cut.Anchored {
 			d.Cuts[name] = cut
 		}
