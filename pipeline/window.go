@@ -4,7 +4,7 @@ import "github.com/ledgerlake/ledgerlake/audit"
 
 // What one coordinate of a window costs at most, in bytes: the entry, its place
 // in the order, and its share of the map just after that has grown.
-const windowEntryBytes = 224
+const windowEntryBytes = 256
 
 // A window remembers the coordinates of the newest rows of a line, so that a
 // producer's repeat is known. When it is full, the oldest goes.
