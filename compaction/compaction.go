@@ -177,6 +177,8 @@ type memo struct {
 	apart   map[string]bool      // keys of files that begin an epoch
 	clean   map[cleanFile]bool
 	gone    map[string]bool // keys of which no version was left
+	locked  map[string]bool // doomed keys that a lock keeps
+	told    map[string]bool // locked keys that were told of
 	swept   *listing        // the one that was swept by last
 }
 
@@ -202,7 +204,7 @@ func (e *Engine) memo(l archive.Line) *memo {
 	defer e.mu.Unlock()
 	m := e.lines[l]
 	if m == nil {
-		m = &memo{anchor: -1, warned: -1, listed: -1, tenants: map[string]bool{}, logs: map[string]*logState{}, apart: map[string]bool{}, clean: map[cleanFile]bool{}, gone: map[string]bool{}}
+		m = &memo{anchor: -1, warned: -1, listed: -1, tenants: map[string]bool{}, logs: map[string]*logState{}, apart: map[string]bool{}, clean: map[cleanFile]bool{}, gone: map[string]bool{}, locked: map[string]bool{}, told: map[string]bool{}}
 		e.lines[l] = m
 	}
 	return m

@@ -23,9 +23,12 @@ func (p *pass) delete() error {
 		if live[key] || !p.mayGo(key) {
 			return halt("%s: it dooms %s, which is not one that compaction takes: somebody else wrote it", p.s.Base.Key, key)
 		}
-		if p.m.gone[key] {
+		switch {
+		case p.m.gone[key]:
 			p.gone[key] = true
-		} else {
+		case p.m.locked[key]:
+			p.locked[key] = true // tried again after the next sweep
+		default:
 			keys = append(keys, key)
 		}
 	}
@@ -74,16 +77,21 @@ func (p *pass) mayGo(key string) bool {
 	return strings.HasPrefix(key, archive.CatalogPrefix(p.l))
 }
 
-// keep notes a version that could not be deleted. Anchors and catalogs may be
-// locked, as they hold no payload: that is no news.
+// keep notes a version that could not be deleted. One that is locked is told of
+// once; catalogs may be locked, as they hold no payload: that is no news.
 func (p *pass) keep(k archive.Kept) {
-	if errors.Is(k.Err, archive.ErrLocked) {
-		p.locked[k.Key] = true
-		if strings.HasPrefix(k.Key, "catalog/") {
-			return
-		}
+	locked := errors.Is(k.Err, archive.ErrLocked)
+	if locked {
+		p.locked[k.Key], p.m.locked[k.Key] = true, true
+	}
+	if locked && strings.HasPrefix(k.Key, "catalog/") {
+		return
 	}
 	p.res.Kept = append(p.res.Kept, k)
+	if locked && p.m.told[k.Key] {
+		return
+	}
+	p.m.told[k.Key] = locked
 	if p.e.Events.Kept != nil {
 		p.e.Events.Kept(p.l, k)
 	}

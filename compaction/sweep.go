@@ -42,6 +42,7 @@ func (p *pass) sweep() error {
 	if p.m.swept != list {
 		p.m.swept = list
 		clear(p.m.gone)
+		clear(p.m.locked)
 	}
 	segments, err := p.segmentsBelow()
 	if err != nil {
