@@ -6,7 +6,6 @@ import (
 	"context"
 	cryptorand "crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/internal/workload"
 )
 
@@ -41,6 +41,8 @@ type deeds struct {
 	mu    sync.Mutex
 	all   []*deed
 	names map[string]string // one string for equal ones
+
+	decoder audit.Decoder
 }
 
 func (d *deeds) intern(s string) string {
@@ -51,17 +53,18 @@ func (d *deeds) intern(s string) string {
 	return s
 }
 
-// read takes from a record what an order may name.
+// read takes from a record what an order may name: what the columns of its row
+// will say.
 func (d *deeds) read(r workload.Record, at time.Time) *deed {
-	var v struct {
-		RecordID, SessionID, TurnID, StageID, UserID string
-		SeqWithinTurn                                int64
-		Principal                                    struct{ UserID string }
-	}
 	out := &deed{tenant: d.intern(r.Tenant), broken: r.Class != workload.Good, at: at}
-	if err := json.Unmarshal(r.Value, &v); err == nil {
-		out.record, out.session, out.turn, out.stage = v.RecordID, d.intern(v.SessionID), d.intern(v.TurnID), d.intern(v.StageID)
-		out.user, out.within = d.intern(v.Principal.UserID+v.UserID), v.SeqWithinTurn
+	var row audit.Record
+	m := &audit.Message{Topic: topic, Key: r.Key, Value: r.Value, Timestamp: r.Time}
+	for _, h := range r.Headers {
+		m.Headers = append(m.Headers, audit.MessageHeader{Name: h.Name, Value: h.Value})
+	}
+	if reject := d.decoder.Decode(&row, m); reject == nil {
+		out.record, out.session, out.turn, out.stage = row.RecordID.S, d.intern(row.SessionID.S), d.intern(row.TurnID.S), d.intern(row.StageID.S)
+		out.user, out.within = d.intern(row.UserID.S), row.SeqWithinTurn.N
 	}
 	_, _ = cryptorand.Read(out.mark[:]) // it never fails
 	return out

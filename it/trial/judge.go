@@ -88,7 +88,7 @@ func (t *trial) readers(ctx context.Context) error {
 			if s.seq != want {
 				return fmt.Errorf("%w: a reader saw seq %d of %v behind %d", errWrong, s.seq, s.name, want-1)
 			}
-			next[s.name]++
+			next[s.name] = s.seq + 1
 			if old := t.evidence.hashes[s.name]; s.seq < int64(len(old)) && old[s.seq] != s.hash {
 				return fmt.Errorf("%w: a reader saw another row_hash at seq %d of %v", errWrong, s.seq, s.name)
 			}
@@ -123,7 +123,7 @@ func (t *trial) rest(ctx context.Context) error {
 	defer cancel()
 	last := ""
 	for {
-		code, out, err := t.compact(ctx, append([]string{"erasures", "--json"}, t.where()...)...)
+		code, out, err := t.compact(ctx, "erasures", "--json", "--bucket", t.url(), "--key", t.vkeys["anchors"], "--purge-after", "2s", "--late-window", "20s")
 		if err != nil && code != 4 {
 			return err
 		}
@@ -216,7 +216,7 @@ func (t *trial) after(ctx context.Context) error {
 		case s.state == chain.Live && must != nil:
 			return fmt.Errorf("%w: %s/%d is as it was sent, and %s %s by %q was ordered", errWrong, s.name.tenant, s.seq, must.id, must.kind, must.args)
 		case s.state != chain.Live && !may:
-			return fmt.Errorf("%w: %s/%d is %v, and nobody ordered that", errWrong, s.name.tenant, s.seq, s.state)
+			return fmt.Errorf("%w: %s/%d (%s) is %v, and nobody ordered that", errWrong, s.name.tenant, s.seq, s.kind, s.state)
 		case s.state == chain.Live && s.mark != d.markText():
 			return fmt.Errorf("%w: %s/%d has mark %q, not %q", errWrong, s.name.tenant, s.seq, s.mark, d.markText())
 		}
