@@ -25,10 +25,14 @@ type folded struct {
 	at []int32
 }
 
-// place returns the stretch of the text that a stretch of b stands for.
+// place returns the stretch of the text that a stretch of b stands for, which is
+// not empty: whole characters, also where one stands for more than the stretch.
 func (f *folded) place(from, to int) (int, int) {
 	if f.at == nil {
 		return from, to
+	}
+	for f.at[to] == f.at[to-1] {
+		to++
 	}
 	return int(f.at[from]), int(f.at[to])
 }

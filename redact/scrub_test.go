@@ -315,6 +315,20 @@ func TestManyNamesBecomeEqual(t *testing.T) {
 	}
 }
 
+// A character that stands for several goes as a whole, whichever is found.
+func TestCharactersGoWhole(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"1": "[redacted:n]a", "0": "[redacted:n]a", "10": "[redacted:n]a", "0a": "[redacted:n]", "1|0|a": "[redacted:n][redacted:n]",
+	} {
+		p := parse(t, "name: x\nrules:\n- {rule: keyed-regex, name: n, key: k, pattern: '"+pattern+"'}\n")
+		for _, ten := range []string{"⑩", `\u2469`} {
+			if got := scrub(t, p, `{"k":"`+ten+`a"}`); got != `{"k":"`+want+`"}` {
+				t.Errorf("%s in %s: %s", pattern, ten, got)
+			}
+		}
+	}
+}
+
 // A tenant may have rules of its own. One policy has one id all the same.
 func TestTenantsHaveRules(t *testing.T) {
 	p := parse(t, "name: x\nrules: [{rule: ssn-us}]\ntenants: {beta: [], gamma: [{rule: luhn}]}\n")

@@ -117,7 +117,10 @@ func (w *worker) keyedFor(name []byte) uint64 {
 	if !ok {
 		w.name.fold(name)
 		known = w.rules.keyedFor(w.name.b)
-		if len(w.known) < maxKnown && len(name) <= maxKnownBytes {
+		if len(w.known) == maxKnown {
+			clear(w.known)
+		}
+		if len(name) <= maxKnownBytes {
 			w.known[string(name)] = known
 		}
 	}

@@ -41,7 +41,7 @@ func borrow(rules *ruleSet, size int) *worker {
 
 func (w *worker) release() {
 	w.subject = subject{matches: w.matches[:0]}
-	if cap(w.folding.b)+cap(w.folding.at)+cap(w.text)+cap(w.spare)+cap(w.out)+cap(w.stack) > bigBuffer {
+	if cap(w.folding.b)+cap(w.folding.at)+cap(w.text)+cap(w.spare)+cap(w.out)+cap(w.stack)+cap(w.matches) > bigBuffer {
 		*w = worker{known: map[string]uint64{}}
 	}
 	workers.Put(w)
@@ -117,20 +117,17 @@ func (w *worker) look(text []byte) bool {
 func (w *worker) locate() {
 	slices.SortStableFunc(w.matches, func(a, b match) int { return a.from - b.from })
 	n := 0
-	for i, m := range w.matches {
+	for _, m := range w.matches {
+		m.from, m.to = w.place(m.from, m.to)
 		if n > 0 && m.from < w.matches[n-1].to {
 			last := &w.matches[n-1]
 			last.to, last.rule = max(last.to, m.to), min(last.rule, m.rule)
 			continue
 		}
-		w.matches[n] = w.matches[i]
+		w.matches[n] = m
 		n++
 	}
 	w.matches = w.matches[:n]
-	for i := range w.matches {
-		m := &w.matches[i]
-		m.from, m.to = w.place(m.from, m.to)
-	}
 }
 
 // replaced appends a text with marks in place of the matches. All other bytes
