@@ -58,3 +58,22 @@ func FuzzThrift(f *testing.F) {
 		}
 	})
 }
+
+// A hostile object is refused by a merge, or gives an object that is laid out
+// well.
+func FuzzMerge(f *testing.F) {
+	w := NewDataWriter(DataOptions{GroupRows: 1000})
+	f.Add(dataFile(f, w, turnRows(3), 64, "{}"))
+	f.Add(dataFile(f, w, newRowMaker(1).rows(2), 64, "{}"))
+	f.Add(encode(f, turnRows(2), nil))
+	f.Fuzz(func(t *testing.T, object []byte) {
+		defer w.Reset()
+		file, err := Open(object)
+		if err != nil || file.NumRows() > 1000 || w.File(file) != nil {
+			return
+		}
+		if got, err := w.Close(nil); err != nil || CheckLayout(got) != nil {
+			t.Errorf("%v, %v", err, CheckLayout(got))
+		}
+	})
+}
