@@ -131,27 +131,41 @@ func rowsBelow(ctx context.Context, m *archive.Memory, s *archive.Snapshot, c co
 		}
 		gone = append(gone, s.Files[i].Key)
 	}
-	for _, o := range s.Segments[:c.watermark-s.Watermark()] {
-		body, err := m.Get(ctx, o.Key)
-		if err != nil {
-			return nil, nil, err
-		}
-		seg, err := archive.ReadSegment(body, c.keys)
-		if err != nil {
-			return nil, nil, err
-		}
+	segments, err := goodSegments(ctx, m, s, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	for n := s.Watermark(); n < c.watermark; n++ {
+		gone = append(gone, archive.SegmentKey(s.Line, n))
+	}
+	for _, seg := range slices.Backward(segments) {
 		for i := range seg.Rows {
 			tenant := seg.Rows[i].TenantID.S
 			scheme := seg.Logs[slices.IndexFunc(seg.Logs, func(l archive.LogInterval) bool { return l.Tenant == tenant })].Scheme
 			log := of(seg.Log(tenant), scheme)
 			log.rows = append(log.rows, seg.Rows[i])
 		}
-		gone = append(gone, o.Key)
 	}
 	return logs, gone, nil
 }
 
-// write makes the data files of a log: each of one day.
+// goodSegments reads the segments of a snapshot below a watermark, the newest
+// first, without void ones.
+func goodSegments(ctx context.Context, m *archive.Memory, s *archive.Snapshot, c compaction) (all []*archive.SegmentObject, err error) {
+	for n := c.watermark - 1; n >= s.Watermark(); n-- {
+		seg, err := archive.GetSegment(ctx, m, s.Line, n, c.keys)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, seg)
+		if len(seg.Voided) > 0 {
+			n = seg.Voided[0].Ordinal
+		}
+	}
+	return all, nil
+}
+
+// write makes the data files of a log: each of one day and one epoch.
 func (g *compactedLog) write(ctx context.Context, m *archive.Memory, doc *archive.Catalog, c compaction) (files []archive.CatalogFile, err error) {
 	doc.ArchiveID = g.ArchiveID
 	var tree chain.Tree
@@ -164,7 +178,7 @@ func (g *compactedLog) write(ctx context.Context, m *archive.Memory, doc *archiv
 	day := func(r *chain.Row) string { return time.UnixMicro(r.ArchivedAt.N).UTC().Format(archive.DayLayout) }
 	for rows := g.rows[c.cut:]; len(rows) > 0; {
 		n := 0
-		for n < len(rows) && day(&rows[n]) == day(&rows[0]) && (c.fileRows == 0 || n < c.fileRows) {
+		for n < len(rows) && day(&rows[n]) == day(&rows[0]) && rows[n].Epoch == rows[0].Epoch && (c.fileRows == 0 || n < c.fileRows) {
 			if c.change != nil {
 				c.change(&rows[n])
 			}
@@ -179,9 +193,8 @@ func (g *compactedLog) write(ctx context.Context, m *archive.Memory, doc *archiv
 	return files, nil
 }
 
-// snapshotKinds returns the kinds of all rows of a line by seq, and the
-// duplicates of its segments.
-func (w *world) snapshotKinds() (rows []string, duplicates int) {
+// snapshotKinds returns the kinds of all rows of a line, by seq.
+func (w *world) snapshotKinds() (rows []string) {
 	w.t.Helper()
 	s, err := archive.ReadSnapshot(context.Background(), w.memory, w.lineOf(0), nil)
 	check(w.t, err)
@@ -191,13 +204,7 @@ func (w *world) snapshotKinds() (rows []string, duplicates int) {
 		reason, _, _ := strings.Cut(strings.TrimPrefix(string(r.Slots[audit.SlotContext]), `{"reason":"`), `"`)
 		rows = append(rows, strings.TrimSuffix(r.Kind.S+":"+reason, ":"))
 	}
-	for _, o := range s.Segments {
-		seg, err := archive.GetSegment(context.Background(), w.memory, w.lineOf(0), s.Watermark(), nil)
-		check(w.t, err)
-		_ = o
-		duplicates += len(seg.Duplicates)
-	}
-	return rows, duplicates
+	return rows
 }
 
 // Behind a compacted line ingest goes on as if there had been no compaction:
@@ -224,7 +231,7 @@ func TestIngestGoesOnBehindACompactedLine(t *testing.T) {
 					w.waitCommitted(0, 16)
 					r.wantCleanStop()
 					w.wantExit(0)
-					rows, _ := w.snapshotKinds()
+					rows := w.snapshotKinds()
 					if want := append(slices.Repeat([]string{"call"}, 7), "rejected:conflict", "call", "call"); !slices.Equal(rows, want) {
 						t.Errorf("rows %q, want %q", rows, want)
 					}
@@ -279,7 +286,7 @@ func TestARepeatOfAnErasedRowIsNoConflict(t *testing.T) {
 					w.produce(0, call("s", 0, `,"toolName":"other"`))
 					w.waitCommitted(0, 3)
 					r.wantCleanStop()
-					rows, _ := w.snapshotKinds()
+					rows := w.snapshotKinds()
 					if len(rows) != tc.rows || slices.Contains(rows, "rejected:conflict") {
 						t.Errorf("rows %q, want %d", rows, tc.rows)
 					}
@@ -362,7 +369,7 @@ func TestAProcessThatSleptStartsAgain(t *testing.T) {
 						want = 4 // what it wrote is a stray, until compaction sweeps it
 					}
 					w.wantExit(want)
-					if rows, _ := w.snapshotKinds(); len(rows) != 10 {
+					if rows := w.snapshotKinds(); len(rows) != 10 {
 						t.Errorf("%d rows, want 10", len(rows))
 					}
 				})
@@ -404,7 +411,7 @@ func TestTwoThatSleptMakeNoLineOfTheirOwn(t *testing.T) {
 		b.waitOffset(6)
 		b.wantCleanStop()
 		w.wantExit(4)
-		if rows, _ := w.snapshotKinds(); len(rows) != 6 {
+		if rows := w.snapshotKinds(); len(rows) != 6 {
 			t.Errorf("%d rows, want 6", len(rows))
 		}
 	})
@@ -462,7 +469,7 @@ func (w *world) startAsleep(signed bool, n int) bool {
 	late.waitOffset(9)
 	late.wantCleanStop()
 	w.wantExit(0)
-	if rows, _ := w.snapshotKinds(); len(rows) != 8 {
+	if rows := w.snapshotKinds(); len(rows) != 8 {
 		w.t.Errorf("%d rows, want 8", len(rows))
 	}
 	return true
@@ -602,6 +609,19 @@ func TestResetOfACompactedLine(t *testing.T) {
 		w.waitCommitted(0, 10)
 		r.wantCleanStop()
 		w.wantExit(4)
+
+		// Compaction takes all of that, and the epoch goes on.
+		s, err := archive.ReadSnapshot(context.Background(), w.memory, w.lineOf(0), nil)
+		check(t, err)
+		w.compact(compaction{watermark: s.Next()})
+		r = w.ingest()
+		w.produce(0, call("b", 5, ""), call("c", 0, ""))
+		w.waitCommitted(0, 12)
+		r.wantCleanStop()
+		w.wantExit(4)
+		if rows := w.snapshotKinds(); len(rows) != 12 || !strings.HasPrefix(rows[6], audit.KindChainReset) {
+			t.Errorf("rows %q", rows)
+		}
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/parquet"
 )
@@ -20,11 +21,14 @@ import (
 // returns what a part says of it. tree is that of the log in front of the rows, and
 // is moved past them; id makes the key another one.
 func PutDataFile(ctx context.Context, b archive.Bucket, log chain.Log, scheme string, tree *chain.Tree, rows []chain.Row, id string) (archive.CatalogFile, error) {
-	n, last := int64(len(rows)), &rows[len(rows)-1]
+	n, last, headIn := int64(len(rows)), &rows[len(rows)-1], rows[0].PrevHash
+	if reset, err := archive.ParseReset(rows[0].Slots[audit.SlotContext]); rows[0].Kind.S == audit.KindChainReset && err == nil {
+		headIn = reset.PreviousHead
+	}
 	l := archive.Line{Topic: log.Topic, TopicID: log.TopicID, Partition: log.Partition}
 	meta := archive.DataFile{
 		Format: archive.Format, ArchiveID: log.ArchiveID, Topic: l.Topic, TopicID: l.TopicID, Partition: l.Partition, Tenant: log.Tenant, Scheme: scheme,
-		Epoch: int32(rows[0].Epoch.N), FirstSeq: tree.Size, Rows: n, HeadIn: rows[0].PrevHash, HeadOut: last.RowHash, FrontierIn: slices.Clone(tree.Frontier),
+		Epoch: int32(rows[0].Epoch.N), FirstSeq: tree.Size, Rows: n, HeadIn: headIn, HeadOut: last.RowHash, FrontierIn: slices.Clone(tree.Frontier),
 	}
 	f := archive.CatalogFile{
 		Tenant: log.Tenant, Day: time.UnixMicro(last.ArchivedAt.N).UTC().Format(archive.DayLayout),

@@ -68,7 +68,7 @@ var Rooms = []Room{
 	{
 		// What every Bucket must do, segments that lie, and what a compactor writes.
 		Folder: "archive/archivetest", TestOnly: true,
-		Imports: []string{"archive", "chain", "parquet"},
+		Imports: []string{"audit", "archive", "chain", "parquet"},
 		Drivers: []string{note},
 	},
 	{
