@@ -123,7 +123,7 @@ func (t *trial) rest(ctx context.Context) error {
 	defer cancel()
 	last := ""
 	for {
-		code, out, err := t.compact(ctx, "erasures", "--json", "--bucket", t.url(), "--key", t.vkeys["anchors"], "--purge-after", "2s", "--late-window", "20s")
+		code, out, err := t.compact(ctx, "erasures", "--json", "--bucket", t.url(), "--key", t.vkeys["anchors"], "--purge-after", "5s", "--late-window", "20s")
 		if err != nil && code != 4 {
 			return err
 		}
@@ -258,11 +258,11 @@ func (t *trial) after(ctx context.Context) error {
 // is one, and whether something may be gone.
 func (t *trial) ordered(d *deed) (must *order, may bool) {
 	for _, o := range t.orders {
-		if o.cancelled || !o.means(d) {
+		if !o.means(d) {
 			continue
 		}
-		may = true
-		if d.at.Before(o.at.Add(-5 * time.Second)) {
+		may = true // also where the order was taken back too late
+		if !o.cancelled && d.at.Before(o.at.Add(-5 * time.Second)) {
 			must = o
 		}
 	}
