@@ -127,7 +127,7 @@ func (s *Scope) Holds(row *chain.Row) bool {
 	case s.Session != nil:
 		return row.SessionID.Valid && row.SessionID.S == *s.Session
 	case s.User != nil:
-		return isOf(row, *s.User)
+		return (&rejectedRow{row: row}).isOf(*s.User)
 	}
 	return false
 }

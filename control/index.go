@@ -44,29 +44,30 @@ func put[K comparable](m *map[K][]*Row, key K, r *Row) {
 
 // Reaching appends to all the redactions that reach a row: see [Row.Reaches].
 func (x *Index) Reaching(all []*Row, row *chain.Row) []*Row {
+	asked := &rejectedRow{row: row}
 	for _, c := range [...]struct {
 		column audit.Text
 		by     map[string][]*Row
 	}{{row.RecordID, x.records}, {row.SessionID, x.sessions}, {row.TurnID, x.turns}} {
 		if c.column.Valid && len(c.by) > 0 {
-			all = reaching(all, c.by[c.column.S], row)
+			all = reaching(all, c.by[c.column.S], asked)
 		}
 	}
 	if len(x.places) > 0 {
-		all = reaching(all, x.places[lineOf(row)], row)
+		all = reaching(all, x.places[lineOf(row)], asked)
 	}
 	if row.Kind.S == audit.KindRejected {
-		return reaching(all, x.everyUser, row)
+		return reaching(all, x.everyUser, asked)
 	}
 	if row.UserID.Valid && len(x.users) > 0 {
-		all = reaching(all, x.users[row.UserID.S], row)
+		all = reaching(all, x.users[row.UserID.S], asked)
 	}
 	return all
 }
 
-func reaching(all, candidates []*Row, row *chain.Row) []*Row {
+func reaching(all, candidates []*Row, asked *rejectedRow) []*Row {
 	for _, r := range candidates {
-		if r.Reaches(row) {
+		if r.reaches(asked) {
 			all = append(all, r)
 		}
 	}

@@ -3,10 +3,13 @@ package control
 import (
 	"bytes"
 	"encoding/base64"
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/ledgerlake/ledgerlake/archive/jsondoc"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
 )
 
 // shortID is the length in bytes below which an id is found only where it does
@@ -22,20 +25,39 @@ const maxUnescapes = 8
 // escapes (\u0041 in either case of its digits, surrogate pairs, \n, \/ and so
 // on, in any mixture), also where JSON stands as a string in JSON. The bytes
 // need not be JSON, nor UTF-8. The empty text is in nothing.
-func Mentions(b []byte, text string) bool {
-	if text == "" {
-		return false
-	}
+func Mentions(b []byte, text string) bool { return anyHolds(forms(nil, b), text) }
+
+// forms appends to all the bytes as they are, and as they are with one escaping
+// more undone each.
+func forms(all [][]byte, b []byte) [][]byte {
+	all = append(all, b)
 	for range maxUnescapes {
-		if holds(b, text) {
-			return true
-		}
 		if bytes.IndexByte(b, '\\') < 0 {
-			return false
+			break
 		}
 		b = unescape(b)
+		all = append(all, b)
 	}
-	return holds(b, text)
+	return all
+}
+
+func anyHolds(forms [][]byte, text string) bool {
+	return text != "" && slices.ContainsFunc(forms, func(b []byte) bool { return holds(b, text) })
+}
+
+// A rejectedRow is asked for the users that its bytes mention. It works out the
+// forms of its bytes once, for any number of questions.
+type rejectedRow struct {
+	row   *chain.Row
+	forms [][]byte // nil: not yet
+}
+
+// mentions reports whether raw, key or headers hold a text.
+func (r *rejectedRow) mentions(text string) bool {
+	if r.forms == nil {
+		r.forms = keyAndHeaders(forms([][]byte{}, r.row.Slots[audit.SlotRaw]), r.row.Slots[audit.SlotContext])
+	}
+	return anyHolds(r.forms, text)
 }
 
 // holds reports whether b has text in it, by the rule of shortID.
@@ -143,34 +165,35 @@ func hexDigit(c byte) (rune, bool) {
 	return 0, false
 }
 
-// inEnvelope reports whether key or headers, as the context of a rejected row
-// keeps them, hold a text.
-func inEnvelope(context []byte, text string) bool {
-	found := false
-	look := func(d *jsondoc.Document) { found = lookBytes(d, text) || found }
+// keyAndHeaders appends the forms of key and headers, as the context of a rejected row
+// keeps them; of a context that cannot be read, those of all of it.
+func keyAndHeaders(all [][]byte, context []byte) [][]byte {
+	found := all
+	look := func(d *jsondoc.Document) { found = forms(found, readBytes(d)) }
 	err := jsondoc.Read(context,
 		jsondoc.Field{Name: "key", Optional: true, Read: look},
 		jsondoc.Field{Name: "headers", Optional: true, Read: func(d *jsondoc.Document) {
 			d.Array(func(d *jsondoc.Document) { d.Tuple(look, look) })
 		}})
-	return found || err != nil && Mentions(context, text)
+	if err != nil {
+		return forms(found, context)
+	}
+	return found
 }
 
-// lookBytes reads bytes as contexts write them, null, a string or {"base64"},
-// and reports whether they hold a text.
-func lookBytes(d *jsondoc.Document, text string) (found bool) {
+// readBytes reads bytes as contexts write them: null, a string, or {"base64"}.
+func readBytes(d *jsondoc.Document) (b []byte) {
 	switch {
 	case d.Null():
 	case d.IsObject():
 		d.Object(jsondoc.Field{Name: "base64", Read: func(d *jsondoc.Document) {
-			b, err := base64.StdEncoding.DecodeString(d.Str())
-			if err != nil {
+			var err error
+			if b, err = base64.StdEncoding.DecodeString(d.Str()); err != nil {
 				d.Fail("no base64")
 			}
-			found = Mentions(b, text)
 		}})
 	default:
-		found = Mentions([]byte(d.Str()), text)
+		b = []byte(d.Str())
 	}
-	return found
+	return b
 }

@@ -86,14 +86,17 @@ func lineOf(row *chain.Row) archive.Line {
 // gap rows, chain resets, receipts, cuts and cancellations. Of control rows only
 // a redaction or a hold is, and by its record id or its place alone: it may name
 // the user or the session that it is about.
-func (t *Target) Means(row *chain.Row) bool {
+func (t *Target) Means(row *chain.Row) bool { return t.means(&rejectedRow{row: row}) }
+
+func (t *Target) means(r *rejectedRow) bool {
+	row := r.row
 	switch kind := row.Kind.S; {
 	case kind == audit.KindGap, kind == audit.KindChainReset:
 		return false
 	case audit.IsControlKind(kind) && (!erasable(kind) || t.Record == nil && t.Log == nil):
 		return false
 	case t.User != nil:
-		return isOf(row, *t.User)
+		return r.isOf(*t.User)
 	}
 	return t.Fits(row, false)
 }
@@ -112,9 +115,11 @@ func erasable(kind string) bool {
 //
 // From a control row nothing goes but its context, so that only a redaction of
 // exactly that reaches one.
-func (r *Row) Reaches(row *chain.Row) bool {
-	o := r.Redaction
-	if o == nil || r.Tenant != row.TenantID.S || !o.Target.Means(row) {
+func (r *Row) Reaches(row *chain.Row) bool { return r.reaches(&rejectedRow{row: row}) }
+
+func (r *Row) reaches(asked *rejectedRow) bool {
+	o, row := r.Redaction, asked.row
+	if o == nil || r.Tenant != row.TenantID.S || !o.Target.means(asked) {
 		return false
 	}
 	if audit.IsControlKind(row.Kind.S) && o.Erasure != (Erasure{Slots: chain.SlotSetOf(audit.SlotContext)}) {
@@ -137,10 +142,10 @@ func madeAt(row *chain.Row) int64 {
 	return row.ArchivedAt.N
 }
 
-// isOf reports whether a row is of a user.
-func isOf(row *chain.Row, user string) bool {
-	if row.UserID.Valid && row.UserID.S == user {
+// isOf reports whether the row is of a user.
+func (r *rejectedRow) isOf(user string) bool {
+	if r.row.UserID.Valid && r.row.UserID.S == user {
 		return true
 	}
-	return row.Kind.S == audit.KindRejected && (Mentions(row.Slots[audit.SlotRaw], user) || inEnvelope(row.Slots[audit.SlotContext], user))
+	return r.row.Kind.S == audit.KindRejected && r.mentions(user)
 }

@@ -1,8 +1,12 @@
 package control
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
@@ -289,4 +293,57 @@ func TestGates(t *testing.T) {
 	if hidden < 500 {
 		t.Errorf("only %d were hidden", hidden)
 	}
+}
+
+// An id is found however it is escaped, in any mixture, in strings within
+// strings; what differs in one rune is not.
+func TestAnyEscapingIsFound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	letters := []rune(`abcXYZ019@./-_+ "\'\n\t\u2028éß東😀𝒳<>&`)
+	for range 3000 {
+		id := make([]rune, shortID+rng.IntN(12))
+		for i := range id {
+			id[i] = letters[rng.IntN(len(letters))]
+		}
+		other := slices.Clone(id)
+		other[rng.IntN(len(other))] = 'Q'
+		text := string(id)
+		for range rng.IntN(4) {
+			text = `{"user":"` + escapeAny(rng, text) + `"}`
+		}
+		raw := []byte("\xff" + text)
+		if !Mentions(raw, string(id)) {
+			t.Fatalf("%q is not found in %q", string(id), raw)
+		}
+		if Mentions(raw, string(other)) {
+			t.Fatalf("%q is found in %q", string(other), raw)
+		}
+	}
+}
+
+// escapeAny writes the text of a JSON string, each rune in one of the ways that
+// JSON has for it.
+func escapeAny(rng *rand.Rand, text string) string {
+	var b strings.Builder
+	unit := func(r uint16) {
+		format := []string{`\u%04x`, `\u%04X`}[rng.IntN(2)]
+		fmt.Fprintf(&b, format, r)
+	}
+	for _, r := range text {
+		short, ok := map[rune]string{'"': `\"`, '\\': `\\`, '/': `\/`, '\n': `\n`, '\t': `\t`}[r]
+		must := r == '"' || r == '\\' || r < 0x20
+		switch n := rng.IntN(3); {
+		case n == 0 && !must:
+			b.WriteRune(r)
+		case n == 1 && ok, must && rng.IntN(2) == 0 && ok:
+			b.WriteString(short)
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			unit(uint16(hi))
+			unit(uint16(lo))
+		default:
+			unit(uint16(r))
+		}
+	}
+	return b.String()
 }
