@@ -24,8 +24,8 @@ const bloomBits = 10
 const maxBloom = 256 << 10
 
 // filtered are the columns of data files that get a bloom filter: what people
-// look for.
-var filtered = map[string]bool{"session_id": true, "turn_id": true, "record_id": true, "user_id": true}
+// look for, and the kind, by which a file without rejected records is known.
+var filtered = map[string]bool{"session_id": true, "turn_id": true, "record_id": true, "user_id": true, "kind": true}
 
 // A bloomMaker makes the filter of one chunk.
 type bloomMaker struct{ hashes []uint64 }

@@ -35,7 +35,7 @@ type chunkWriter struct {
 	bounds []pageBounds
 
 	dict       dictionary
-	bloom      *bloomMaker // nil: no filter
+	bloom      *bloomMaker // of values that are in no dictionary; nil: no filter
 	rows       int64
 	count      int64 // of values, with nulls
 	nulls      int64
@@ -365,6 +365,17 @@ func (w *chunkWriter) finish(object []byte) ([]byte, format.ColumnMetaData, erro
 		return nil, meta, errors.New("chunk without a page")
 	}
 	return object, meta, nil
+}
+
+// filter returns the bloom filter of the chunk, or nil.
+func (w *chunkWriter) filter() ([]byte, error) {
+	if w.bloom == nil {
+		return nil, nil
+	}
+	for i := range w.dict.at {
+		w.bloom.add(w.dict.plain(int32(i))[4:])
+	}
+	return w.bloom.append(nil)
 }
 
 func (w *chunkWriter) appendDictionary(object []byte) (_ []byte, err error) {

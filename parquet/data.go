@@ -34,7 +34,7 @@ type DataOptions struct {
 // in each of the 65 columns an open page (128 KiB), a dictionary (256 KiB and
 // what finds its values) where there is one, and the hashes of a bloom filter (8
 // bytes a value). That is some 30 MiB with a row group of 32 MiB that does not
-// compress, and never rows. Bloom filters are on session_id, turn_id, record_id and user_id;
+// compress, and never rows. Bloom filters are on session_id, turn_id, record_id, user_id and kind;
 // those of one column lie side by side. Equal rows, given in equal portions, give
 // equal bytes. It is not for concurrent use.
 type DataWriter struct {
@@ -278,11 +278,9 @@ func (w *DataWriter) endChunk(g *writtenGroup, c *chunkWriter) error {
 		return err
 	}
 	w.object = object
-	var bloom []byte
-	if c.bloom != nil {
-		if bloom, err = c.bloom.append(nil); err != nil {
-			return err
-		}
+	bloom, err := c.filter()
+	if err != nil {
+		return err
 	}
 	index, err := c.columnIndex()
 	if err != nil {
