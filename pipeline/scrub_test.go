@@ -168,3 +168,41 @@ func TestWritersAgreeAfterAChangeOfPolicy(t *testing.T) {
 		})
 	}
 }
+
+// So it is where compaction has taken the row meanwhile: the data file is read,
+// and once for a run of repeats.
+func TestAChangeOfPolicyMakesNoConflictWithCompactedRows(t *testing.T) {
+	for _, c := range [][2]string{{findsBoth, findsSSN}, {findsSSN, ""}, {"", findsBoth}} {
+		inWorld(t, 1, func(w *world) {
+			old := []string{call("s", 0, pii), call("s", 1, pii), call("s", 2, "")}
+			w.archivedWith(scrubbedBy(w.t, c[0]), old)
+			time.Sleep(2 * time.Minute)
+			w.compact(compaction{watermark: 1})
+			a := w.tether().ingest(2, scrubbedBy(w.t, c[1]))
+			w.produce(0, append(old, call("s", 1, pii+`,"family":"other"`), call("s", 2, `,"note":"x"`), call("s", 0, pii))...)
+			w.waitCommitted(0, 9)
+			before := w.dataReads()
+			w.produce(0, slices.Repeat(old, 10)...)
+			w.waitCommitted(0, 39)
+			if n := w.dataReads() - before; n > 1 {
+				t.Errorf("%q: 30 repeats took %d reads", c, n)
+			}
+			a.wantCleanStop()
+			if want, rows := []string{"call", "call", "call", "rejected:conflict", "rejected:conflict"}, w.snapshotKinds(); !slices.Equal(rows, want) {
+				t.Errorf("%q: rows are %q, want %q", c, rows, want)
+			}
+		})
+	}
+}
+
+// dataReads returns how often data files were read.
+func (w *world) dataReads() (n int) {
+	w.bucket.mu.Lock()
+	defer w.bucket.mu.Unlock()
+	for _, c := range w.bucket.calls {
+		if strings.HasPrefix(c, "get data/") {
+			n++
+		}
+	}
+	return n
+}
