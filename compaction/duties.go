@@ -40,16 +40,16 @@ const (
 // taken says whether an order was taken back: by a cancellation that was archived
 // before the order was due. What comes later is too late, whether or not
 // something was carried out already, so that all compactors agree.
-func (r *Rules) taken(t *control.Tenant, o *control.Order) taking {
-	due, found := r.dueAt(o).UnixMicro(), kept
-	for c := range t.Rows() {
-		if c.Cancel == nil || !strings.EqualFold(c.Cancel.RedactionID, o.ID) || c.ArchivedAt >= due || c.Refused {
-			continue
-		}
-		if c.Anchored {
+func (g *Governor) taken(s *survey, o *control.Order) taking {
+	due, found := g.dueAt(o).UnixMicro(), kept
+	for _, c := range s.cancelsOf(o) {
+		switch {
+		case c.ArchivedAt >= due || c.Refused:
+		case c.Anchored:
 			return taken
+		default:
+			found = waiting
 		}
-		found = waiting
 	}
 	return found
 }
@@ -167,31 +167,21 @@ func (g *Governor) duty(ctx context.Context, s *survey, l archive.Line, t *contr
 	if !counts(o.Row) || o.Redaction == nil && (!o.Gone || s.views[l].entry(o) == nil) {
 		return d, false, nil
 	}
-	d = Duty{Row: o.Row, DueAt: g.dueAt(o), Receipted: receipts(o) > 0, Closed: s.closed(g.Topic, o), Receipts: namedBy(t, l, o.ID)}
+	d = Duty{Row: o.Row, DueAt: g.dueAt(o), Receipted: receipts(o) > 0, Closed: s.closed(g.Topic, o), Receipts: s.namedBy(o, l)}
 	if d.Closed {
-		return d, true, nil
+		return d, s.views[l].entry(o) != nil, nil
 	}
 	d.Closing = l.Topic == g.Topic && (o.Gone || g.closes(s.now, t, o))
 	if !d.reaches(l) {
 		return d, false, nil
 	}
-	state := g.taken(t, o)
+	state := g.taken(s, o)
 	if state == taken && !d.Receipted {
 		return d, false, nil
 	}
 	why, err := g.refused(ctx, s, o)
 	d.Due = err == nil && state == kept && why == "" && !s.now.Before(d.DueAt) && (d.Receipted || heldWhole(t, o) == nil)
 	return d, true, err
-}
-
-// namedBy returns the rows of a line that receipts of an order name which count.
-func namedBy(t *control.Tenant, l archive.Line, order string) (ranges [][2]int64) {
-	for _, n := range t.Named(l, 0, 1<<62) {
-		if n.Anchored && n.Order == order {
-			ranges = append(ranges, [2]int64{n.First, n.Last})
-		}
-	}
-	return ranges
 }
 
 // heldWhole returns the hold that keeps all of an order from being carried out:
@@ -218,7 +208,7 @@ func same(a, b *string) bool { return a != nil && b != nil && *a == *b }
 // looked at last. While a hold of the tenant is in force no order of it is closed,
 // for what is held may have to be erased yet.
 func (g *Governor) closes(now time.Time, t *control.Tenant, o *control.Order) bool {
-	if expires(o) || receipts(o) == 0 || len(t.Holds()) > 0 || now.Before(time.UnixMicro(o.Receipted).Add(g.LateWindow)) || g.last == nil || g.last.whole() != nil {
+	if expires(o) || receipts(o) == 0 || len(t.Holds()) > 0 || now.Before(time.UnixMicro(o.Receipted).Add(g.LateWindow)) || g.last == nil || g.last.whole(o.Tenant) != nil {
 		return false
 	}
 	for _, l := range g.last.reached(o) {

@@ -64,7 +64,7 @@ func (g *Governor) Expiries(ctx context.Context, offboard string) ([]*Expiry, er
 func (g *Governor) expiries(ctx context.Context, s *survey, offboard string) (all []*Expiry, err error) {
 	for _, l := range s.lines {
 		v := s.views[l]
-		if v == nil || l.Topic == g.Topic {
+		if v == nil || s.failed[l] != nil || l.Topic == g.Topic {
 			continue // a line that cannot be read expires later; control logs stay
 		}
 		own, err := g.expiriesOf(ctx, s, l, v, offboard)
@@ -101,7 +101,7 @@ func (g *Governor) expiriesOf(ctx context.Context, s *survey, l archive.Line, v 
 		if err != nil {
 			return nil, fmt.Errorf("tenant %q: %w", t, err)
 		}
-		if !x.Nothing() || len(x.Kept) > 0 {
+		if !x.Nothing() || len(x.Kept) > 0 || offboard != "" {
 			all = append(all, x)
 		}
 	}
@@ -127,7 +127,7 @@ func (g *Governor) expiryOf(ctx context.Context, s *survey, l archive.Line, tena
 		}
 	}
 	for o := range t.Orders() {
-		if expires(o) && *o.Redaction.Target.Log == l && g.taken(t, o) != taken {
+		if expires(o) && *o.Redaction.Target.Log == l && g.taken(s, o) != taken {
 			e := &o.Redaction.Erasure
 			in.Ordered = append(in.Ordered, retention.Expiry{All: e.All, Slots: e.Slots, User: e.User, Hard: e.Hard, SeqBefore: *o.Redaction.Target.Before})
 		}
@@ -420,7 +420,7 @@ func (g *Governor) Offboard(ctx context.Context, tenant string) (*Offboarding, e
 	if err != nil {
 		return nil, err
 	}
-	if err := s.whole(); err != nil {
+	if err := s.whole(tenant); err != nil {
 		return nil, err
 	}
 	return g.offboard(ctx, s, tenant)
@@ -439,6 +439,7 @@ func (g *Governor) offboard(ctx context.Context, s *survey, tenant string) (o *O
 			return nil, err
 		}
 	}
+	o.Expiries = slices.DeleteFunc(o.Expiries, func(x *Expiry) bool { return x.Nothing() && len(x.Kept) == 0 })
 	t := s.gov.Tenant(tenant)
 	rows := slices.Collect(t.Rows())
 	slices.SortFunc(rows, func(a, b *control.Row) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.ID, b.ID)) })
@@ -481,7 +482,7 @@ func (g *Governor) context(s *survey, t *control.Tenant, r *control.Row, o *Offb
 		if governs(t, order) || expires(order) {
 			return nil
 		}
-		if counts(r) && g.taken(t, order) != taken {
+		if counts(r) && g.taken(s, order) != taken {
 			o.Waiting = append(o.Waiting, r.ID)
 			return nil
 		}

@@ -33,7 +33,7 @@ func (g *Governor) Find(ctx context.Context, r *control.Row) (all []Found, err e
 	if err != nil {
 		return nil, err
 	}
-	if err := s.whole(); err != nil {
+	if err := s.whole(r.Tenant); err != nil {
 		return nil, err
 	}
 	target := &r.Redaction.Target

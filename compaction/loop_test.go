@@ -3,6 +3,7 @@ package compaction
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -504,6 +505,89 @@ func TestPlacesAreClosed(t *testing.T) {
 	for _, l := range []archive.Line{c.calls.Line, c.control.Line} {
 		if e := c.entry(l, id); e != nil {
 			t.Errorf("%v still lists it: %+v", l, e)
+		}
+	}
+}
+
+// A line that is halted keeps only those waiting that have rows in it: the orders
+// of others are carried out and receipted.
+func TestHaltedLineStopsNoOthers(t *testing.T) {
+	c := newCourt(t)
+	other := c.Line("audit.more", 0)
+	other.Segment(func(b *prooftest.Batch) { told(b, "acme", "t-1") })
+	other.Anchor()
+	c.fill()
+	c.cycle()
+	// Somebody who is not known signs the newest catalog of that line.
+	newest, err := archive.NewestCatalogObject(t.Context(), c.store, other.Line, -1)
+	if err != nil || newest == nil {
+		t.Fatal(newest, err)
+	}
+	body, err := c.store.Get(t.Context(), newest.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := strings.Cut(string(body), "\n\n")
+	c.store.Overwrite(newest.Key, prooftest.Signed(text+"\n", prooftest.Signer("mallory.example")))
+	c.order("acme", audit.KindRedaction, prooftest.OrderID(1), prooftest.Redaction(map[string]any{"turnId": "t-1"}, "*"))
+	c.order("globex", audit.KindRedaction, prooftest.OrderID(2), prooftest.Redaction(map[string]any{"turnId": "t-2"}, "*"))
+	for range 40 {
+		c.later(6 * time.Hour)
+		lines, err := c.governor.Lines(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := c.governor.Cycle(t.Context(), lines, true)
+		if err != nil || len(r.Failed) != 1 || !errors.Is(r.Failed[other.Line], ErrHalted) {
+			t.Fatalf("%v, %v", err, r.Failed)
+		}
+		c.archive()
+	}
+	c.want(prooftest.OrderID(2), archive.RedactionReceipted)
+	if s := c.state(prooftest.OrderID(1)); receipts(s.Order) != 0 || !s.Overdue && c.now.Sub(time.UnixMicro(s.Order.ArchivedAt)) > 30*day {
+		t.Errorf("%+v", s)
+	}
+}
+
+// However much went, every row and every object stands in one part, and no part is
+// longer than a reader or a broker takes.
+func TestReceiptParts(t *testing.T) {
+	l := archive.Line{Topic: "audit.calls", TopicID: "kTqBbX2gT0uYv1sO4cW9Zg"}
+	m := archive.Line{Topic: "audit.more", TopicID: "kTqBbX2gT0uYv1sO4cW9Zg", Partition: 7}
+	for _, n := range []int64{0, 1, 5000, 5001, 12345} {
+		order := &control.Order{Row: &control.Row{ID: prooftest.OrderID(1), Redaction: &control.Redaction{Erasure: control.Erasure{All: true}}}}
+		b := receiptOf(order, false)
+		for _, line := range []archive.Line{l, m} {
+			var erased [][2]int64
+			e := &archive.CatalogRedaction{}
+			for i := range n {
+				erased = append(erased, [2]int64{3 * i, 3*i + 1})
+				e.Deleted = append(e.Deleted, archive.CatalogDeleted{Key: archive.DataKey(line, "acme", "2026-05-28", i, i, prooftest.OrderID(int(i))), Versions: []string{strings.Repeat("v", 32)}})
+			}
+			b.line(line, erased, e)
+		}
+		parts := b.end()
+		ranges, deleted := map[archive.Line]int64{}, map[string]bool{}
+		for i, p := range parts {
+			if p.Part != int64(i+1) || p.Parts != int64(len(parts)) {
+				t.Errorf("part %d of %d stands at %d of %d", p.Part, p.Parts, i+1, len(parts))
+			}
+			value, err := p.Value("acme", prooftest.OrderID(1), time.Now())
+			if err != nil || len(value) > 1_000_000 {
+				t.Errorf("a part of %d bytes: %v", len(value), err)
+			}
+			for _, e := range p.Erased {
+				ranges[e.Log] += int64(len(e.Ranges))
+			}
+			for _, d := range p.Deleted {
+				if deleted[d.Key] {
+					t.Errorf("%s stands there twice", d.Key)
+				}
+				deleted[d.Key] = true
+			}
+		}
+		if ranges[l] != n || ranges[m] != n || int64(len(deleted)) != 2*n || len(parts) == 0 {
+			t.Errorf("of %d: %v ranges, %d objects in %d parts", n, ranges, len(deleted), len(parts))
 		}
 	}
 }

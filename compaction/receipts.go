@@ -29,10 +29,11 @@ const maxRounds = 1000
 // have the ids of [control.ReceiptID], so that it is the same from whichever
 // compactor, and whenever.
 func (g *Governor) receiptsDue(ctx context.Context, s *survey) (records []audit.Message, err error) {
-	if err := s.whole(); err != nil {
-		return nil, fmt.Errorf("no receipt is sent while a line cannot be read: %w", err)
-	}
 	for _, tenant := range s.gov.Tenants() {
+		if err := s.whole(tenant); err != nil {
+			g.warn("receipts of a tenant wait for a line that cannot be read", err)
+			continue
+		}
 		t := s.gov.Tenant(tenant)
 		for _, o := range ordersOf(t) {
 			ready, err := g.mayBeReceipted(ctx, s, t, o)
@@ -42,7 +43,7 @@ func (g *Governor) receiptsDue(ctx context.Context, s *survey) (records []audit.
 			if !ready {
 				continue
 			}
-			parts := s.receipt(g.Topic, t, o)
+			parts := s.receipt(g.Topic, o)
 			more, err := g.unsent(s, t, o, parts)
 			if err != nil {
 				return nil, fmt.Errorf("receipt of %s: %w", o.ID, err)
@@ -60,14 +61,14 @@ func (g *Governor) mayBeReceipted(ctx context.Context, s *survey, t *control.Ten
 		return false, nil
 	}
 	state, _, err := g.state(ctx, s, t, o)
-	return state == archive.RedactionReceipted || state == "" && g.taken(t, o) == kept && !s.now.Before(g.dueAt(o)), err
+	return state == archive.RedactionReceipted || state == "" && g.taken(s, o) == kept && !s.now.Before(g.dueAt(o)), err
 }
 
 // receipt returns the parts of the next receipt of an order, nil where none is
 // due: all lines have called it gone, and there is no receipt yet, or one does
 // not name all that went. The order's own context, which goes at the end, has a
 // receipt of its own, behind one of rows that came late.
-func (s *survey) receipt(topic string, t *control.Tenant, o *control.Order) []*control.Receipt {
+func (s *survey) receipt(topic string, o *control.Order) []*control.Receipt {
 	lines := s.reached(o)
 	b, last := receiptOf(o, false), receiptOf(o, true)
 	for _, l := range lines {
@@ -78,7 +79,7 @@ func (s *survey) receipt(topic string, t *control.Tenant, o *control.Order) []*c
 		if e == nil || e.State != archive.RedactionGone && e.State != archive.RedactionReceipted {
 			return nil
 		}
-		left := without(e.Erased, namedBy(t, l, o.ID))
+		left := without(e.Erased, s.namedBy(o, l))
 		var own [][2]int64
 		if o.Gone && l.Topic == topic {
 			row := [][2]int64{{o.Seq, o.Seq}}

@@ -113,7 +113,7 @@ func (g *Governor) state(ctx context.Context, s *survey, t *control.Tenant, o *c
 		return StateClosed, "", nil
 	case receipts(o) > 0:
 		return archive.RedactionReceipted, "", nil
-	case g.taken(t, o) == taken:
+	case g.taken(s, o) == taken:
 		return StateCancelled, "", nil
 	case o.Gone:
 		return StateUnread, "its context was erased before it was carried out", nil

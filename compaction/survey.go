@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -26,12 +26,24 @@ type survey struct {
 	lines  []archive.Line // all of the bucket, by name
 	views  map[archive.Line]*view
 	failed map[archive.Line]error // lines of which the catalog or the anchors could not be read
-	done   map[string]map[int64]bool
+
+	// Made when they are asked for.
+	done    map[string]map[int64]bool
+	cancels map[string]map[string][]*control.Row
+	named   map[log]map[string][][2]int64
 }
 
-// A view is what a survey sees of one line.
+// A log is one tenant's rows of a line.
+type log struct {
+	tenant string
+	line   archive.Line
+}
+
+// A view is what a survey sees of one line. Where only its anchors could be read,
+// it has no catalog, and the survey says why.
 type view struct {
-	catalog *archive.CatalogVersion // nil: never compacted
+	catalog *archive.CatalogVersion                 // nil: never compacted
+	entries map[[2]string]*archive.CatalogRedaction // of the catalog, by tenant and id
 	heads   map[string]archive.AnchorHead
 	anchor  *archive.Anchor // the newest that counts; nil: none
 }
@@ -67,10 +79,11 @@ func (g *Governor) views(ctx context.Context, s *survey, lines []archive.Line) e
 			defer mu.Unlock()
 			if err != nil {
 				s.failed[l] = err
-				return ctx.Err()
 			}
-			s.views[l] = v
-			return nil
+			if v != nil {
+				s.views[l] = v
+			}
+			return ctx.Err()
 		})
 	}
 	return group.Wait()
@@ -78,7 +91,7 @@ func (g *Governor) views(ctx context.Context, s *survey, lines []archive.Line) e
 
 // govern reads the store's time, and then the control logs.
 func (g *Governor) govern(ctx context.Context) (s *survey, err error) {
-	s = &survey{done: map[string]map[int64]bool{}}
+	s = &survey{done: map[string]map[int64]bool{}, cancels: map[string]map[string][]*control.Row{}, named: map[log]map[string][][2]int64{}}
 	if s.now, err = g.engine.Archive.Now(ctx); err != nil {
 		return nil, fmt.Errorf("the store's time: %w", err)
 	}
@@ -89,18 +102,25 @@ func (g *Governor) govern(ctx context.Context) (s *survey, err error) {
 	return s, nil
 }
 
-// view reads the newest catalog of a line, and its heads.
+// view reads the heads of a line, and its newest catalog. It may return a view
+// beside an error.
 func (g *Governor) view(ctx context.Context, l archive.Line) (v *view, err error) {
-	v = &view{}
-	if v.catalog, err = archive.NewestCatalog(ctx, g.engine.Archive, l, g.engine.catalogCounts(l)); err != nil {
-		return nil, catalogFault(err)
-	}
 	m, err := g.headsOf(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	if v.heads = m.heads; m.anchor != nil {
+	v = &view{heads: m.heads, entries: map[[2]string]*archive.CatalogRedaction{}}
+	if m.anchor != nil {
 		v.anchor = m.anchor.Anchor
+	}
+	if v.catalog, err = archive.NewestCatalog(ctx, g.engine.Archive, l, g.engine.catalogCounts(l)); err != nil {
+		return v, catalogFault(err)
+	}
+	if v.catalog != nil {
+		for i := range v.catalog.Redactions {
+			r := &v.catalog.Redactions[i]
+			v.entries[[2]string{r.Tenant, r.ID}] = r
+		}
 	}
 	return v, nil
 }
@@ -173,14 +193,41 @@ func (g *Governor) remember(l archive.Line, m *headMemo) {
 // entry returns what the catalog of a line says of an order; nil where it lists
 // none.
 func (v *view) entry(o *control.Order) *archive.CatalogRedaction {
-	if v == nil || v.catalog == nil {
+	if v == nil {
 		return nil
 	}
-	i := slices.IndexFunc(v.catalog.Redactions, func(r archive.CatalogRedaction) bool { return r.Tenant == o.Tenant && r.ID == o.ID })
-	if i < 0 {
-		return nil
+	return v.entries[[2]string{o.Tenant, o.ID}]
+}
+
+// namedBy returns the rows of a line that receipts of an order name which count.
+func (s *survey) namedBy(o *control.Order, l archive.Line) [][2]int64 {
+	at := log{o.Tenant, l}
+	byOrder, ok := s.named[at]
+	if !ok {
+		byOrder = map[string][][2]int64{}
+		for _, n := range s.gov.Tenant(o.Tenant).Named(l, 0, math.MaxInt64) {
+			if n.Anchored {
+				byOrder[n.Order] = append(byOrder[n.Order], [2]int64{n.First, n.Last})
+			}
+		}
+		s.named[at] = byOrder
 	}
-	return &v.catalog.Redactions[i]
+	return byOrder[o.ID]
+}
+
+// cancelsOf returns the rows that take an order back, or try to.
+func (s *survey) cancelsOf(o *control.Order) []*control.Row {
+	byOrder, ok := s.cancels[o.Tenant]
+	if !ok {
+		byOrder = map[string][]*control.Row{}
+		for c := range s.gov.Tenant(o.Tenant).Rows() {
+			if c.Cancel != nil {
+				byOrder[strings.ToUpper(c.Cancel.RedactionID)] = append(byOrder[strings.ToUpper(c.Cancel.RedactionID)], c)
+			}
+		}
+		s.cancels[o.Tenant] = byOrder
+	}
+	return byOrder[o.ID]
 }
 
 // reached returns the lines in which an order has to be carried out: those in
@@ -198,13 +245,20 @@ func (s *survey) reached(o *control.Order) (lines []archive.Line) {
 	return lines
 }
 
-// whole reports whether all lines could be looked at that may hold rows of a
-// tenant; where one could not, nothing is said of the tenant as a whole.
-func (s *survey) whole() error {
+// whole says why nothing can be said of a tenant as a whole: a line could not be
+// looked at, and may hold rows of it.
+func (s *survey) whole(tenant string) error {
 	for _, l := range s.lines {
-		if err := s.failed[l]; err != nil {
-			return fmt.Errorf("%s/%d: %w", l.Topic, l.Partition, err)
+		err := s.failed[l]
+		if err == nil {
+			continue
 		}
+		if v := s.views[l]; v != nil {
+			if _, has := v.heads[tenant]; !has {
+				continue
+			}
+		}
+		return fmt.Errorf("%s/%d: %w", l.Topic, l.Partition, err)
 	}
 	return nil
 }
