@@ -175,16 +175,16 @@ type memo struct {
 	logs    map[string]*logState // of logs that a pass went through, behind its version
 	logsOf  chain.Hash           // the version's text
 	apart   map[string]bool      // keys of files that begin an epoch
-	clean   map[cleanFile]bool
-	gone    map[string]bool // keys of which no version was left
-	locked  map[string]bool // doomed keys that a lock keeps
-	told    map[string]bool // locked keys that were told of
-	swept   *listing        // the one that was swept by last
+	looked  map[look]string      // what came of looks: "" nothing is left to take, or the holds that keep something
+	gone    map[string]bool      // keys of which no version was left
+	locked  map[string]bool      // doomed keys that a lock keeps
+	told    map[string]bool      // locked keys that were told of
+	swept   *listing             // the one that was swept by last
 }
 
-// A cleanFile is a file that has nothing of what an order takes, or nothing of
-// what it takes when it is closed, which is its own row.
-type cleanFile struct {
+// A look is a file, and an order that has looked into it for its rows, or for its
+// own one.
+type look struct {
 	key, order string
 	closing    bool
 }
@@ -204,7 +204,7 @@ func (e *Engine) memo(l archive.Line) *memo {
 	defer e.mu.Unlock()
 	m := e.lines[l]
 	if m == nil {
-		m = &memo{anchor: -1, warned: -1, listed: -1, tenants: map[string]bool{}, logs: map[string]*logState{}, apart: map[string]bool{}, clean: map[cleanFile]bool{}, gone: map[string]bool{}, locked: map[string]bool{}, told: map[string]bool{}}
+		m = &memo{anchor: -1, warned: -1, listed: -1, tenants: map[string]bool{}, logs: map[string]*logState{}, apart: map[string]bool{}, looked: map[look]string{}, gone: map[string]bool{}, locked: map[string]bool{}, told: map[string]bool{}}
 		e.lines[l] = m
 	}
 	return m

@@ -87,6 +87,18 @@ func (d *Duties) holds(tenant string) (all []*control.Hold) {
 	return all
 }
 
+// heldBy names the holds of a tenant.
+func (d *Duties) heldBy(tenant string) string {
+	var ids []string
+	for _, r := range d.Holds {
+		if r.Tenant == tenant {
+			ids = append(ids, r.ID)
+		}
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, " ")
+}
+
 func held(holds []*control.Hold, row *chain.Row) bool {
 	return slices.ContainsFunc(holds, func(h *control.Hold) bool { return h.Scope.Holds(row) })
 }

@@ -22,13 +22,15 @@ type entries struct {
 // An entry is what it says of one.
 type entry struct {
 	archive.CatalogRedaction
-	duty    *Duty // nil: nobody said anything of it in this pass
-	open    bool  // it has to look through the files
-	unread  bool  // and not all of them could be looked through in this pass
-	held    bool  // a hold keeps rows that it means
-	found   [][2]int64
-	sources map[string]bool // keys of objects that held the rows
-	changed bool
+	duty   *Duty // nil: nobody said anything of it in this pass
+	open   bool  // it has to look through the files
+	unread bool  // and not all of them could be looked through in this pass
+	held   bool  // a hold keeps rows that it means
+	// heldHere is held of the file at hand.
+	heldHere bool
+	found    [][2]int64
+	sources  map[string]bool // keys of objects that held the rows
+	changed  bool
 }
 
 // newEntries takes what the base says, and what is due by the duties.
@@ -102,6 +104,7 @@ type tenant struct {
 	closing []*entry // whose own rows are to be erased as well
 	users   bool     // an order or a hold is about a user
 	holds   []*control.Hold
+	heldBy  string   // names the holds
 	hit     []*entry // by which the row at hand was erased
 	reach   []*control.Row
 }
@@ -114,6 +117,7 @@ func (es *entries) byTenant(d *Duties) {
 		t := es.tenants[e.Tenant]
 		if t == nil {
 			t = newTenant(d.holds(e.Tenant))
+			t.heldBy = d.heldBy(e.Tenant)
 			es.tenants[e.Tenant] = t
 		}
 		t.add(e)
@@ -161,7 +165,7 @@ func (t *tenant) takes(row *chain.Row) (all []takes) {
 	}
 	if len(all) > 0 && held(t.holds, row) {
 		for _, e := range all {
-			e.held = true
+			e.held, e.heldHere = true, true
 		}
 		return nil
 	}

@@ -41,6 +41,7 @@ type pass struct {
 	logs      map[string]*logState
 	cuts      map[string]*archive.CatalogCut // that are carried out in this pass
 	entries   *entries
+	looked    map[look]string              // what came of looks
 	swept     bool                         // there was a sweep, and no upload may still come to something
 	strayed   []string                     // what it found
 	looking   int64                        // bytes of files that are still read to find repeats
@@ -125,7 +126,7 @@ func (p *pass) begins() {
 	if p.s.Base == nil || p.m.text != p.s.Base.SHA256 || p.m.logsOf != p.m.text {
 		p.m.logs = map[string]*logState{}
 	}
-	p.logs = map[string]*logState{}
+	p.logs, p.looked = map[string]*logState{}, map[look]string{}
 	p.byKey = make(map[string]*archive.CatalogFile, len(p.s.Files))
 	for i := range p.s.Files {
 		p.byKey[p.s.Files[i].Key] = &p.s.Files[i]

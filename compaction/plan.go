@@ -371,9 +371,6 @@ func (s *Settings) windowBytes() int64 { return max(s.Memory/24, 1) }
 // fit into one file.
 func (p *planner) merges() {
 	left := p.PassBytes
-	for i := range p.plan.Look {
-		left -= p.plan.Look[i].Bytes
-	}
 	newest := ""
 	for i := range p.s.Files {
 		newest = max(newest, p.s.Files[i].Day)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ func (p *pass) publish() error {
 	}
 	p.goes(version)
 	if !p.matters() {
+		maps.Copy(p.m.looked, p.looked)
 		return p.puts.wait()
 	}
 	c := p.next(version)
@@ -285,9 +287,10 @@ func (p *pass) remember(text chain.Hash, files []archive.CatalogFile) {
 		p.logs = map[string]*logState{}
 	}
 	m.text, m.files, m.logsOf, m.logs = text, files, text, p.logs
-	if len(m.clean) > rememberedLooks {
-		clear(m.clean)
+	if len(m.looked) > rememberedLooks {
+		clear(m.looked)
 	}
+	maps.Copy(m.looked, p.looked)
 }
 
 // rememberedLooks is how many times it is remembered that a file has nothing of

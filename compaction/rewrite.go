@@ -44,15 +44,21 @@ func (p *pass) rewrites() error {
 	return nil
 }
 
-// ordersOf returns the orders of a step that were not found to have nothing in
-// the file before.
+// ordersOf returns the orders of a step that have not looked into the file yet.
 func (p *pass) ordersOf(t *tenant, key string, ids []string) (orders []*entry) {
 	if t == nil {
 		return nil
 	}
 	for _, e := range t.entries {
-		if e.open && slices.Contains(ids, e.ID) && !p.m.clean[cleanFile{key, e.ID, e.duty.Closing}] {
+		if !e.open || !slices.Contains(ids, e.ID) {
+			continue
+		}
+		holds, known := p.m.looked[look{key, e.ID, e.duty.Closing}]
+		switch {
+		case !known || holds != "" && holds != t.heldBy:
 			orders = append(orders, e)
+		case holds != "":
+			e.held = true // what is held there is held still
 		}
 	}
 	return orders
@@ -66,35 +72,45 @@ func (p *pass) lookInto(f *archive.CatalogFile, t *tenant, orders []*entry) (rea
 	if err != nil {
 		return 0, err
 	}
-	if !may {
-		p.clean(f.Key, orders)
-		return 0, nil
-	}
-	file, meta, err := p.open(f)
-	if err != nil {
-		return 0, err
+	for _, e := range t.entries {
+		e.heldHere = false
 	}
 	takes := false
-	for row, err := range file.Select(t.lookColumns()...) {
+	if may {
+		file, meta, err := p.open(f)
 		if err != nil {
-			return 0, halt("%s: %w: restore the object", f.Key, err)
+			return 0, err
 		}
-		takes = t.would(row) || takes
+		for row, err := range file.Select(t.lookColumns()...) {
+			if err != nil {
+				return 0, halt("%s: %w: restore the object", f.Key, err)
+			}
+			takes = t.would(row) || takes
+		}
+		if read = f.Bytes; takes {
+			written := len(p.added)
+			if err := p.rewrite(f, file, meta, t, 0); err != nil {
+				return 0, err
+			}
+			for i := range p.added[written:] {
+				p.lookedInto(p.added[written+i].Key, t, orders)
+			}
+			return 2 * read, nil
+		}
 	}
-	if !takes {
-		p.clean(f.Key, orders)
-		return f.Bytes, nil
-	}
-	return 2 * f.Bytes, p.rewrite(f, file, meta, t, 0)
+	p.lookedInto(f.Key, t, orders)
+	return read, nil
 }
 
-// clean notes that orders have nothing to take from a file. Rows that a hold
-// keeps are looked for again.
-func (p *pass) clean(key string, orders []*entry) {
+// lookedInto notes that orders have nothing more to take from a file, as long as
+// the same holds are in force. It counts once the pass does.
+func (p *pass) lookedInto(key string, t *tenant, orders []*entry) {
 	for _, e := range orders {
-		if !e.held && len(e.found) == 0 {
-			p.m.clean[cleanFile{key, e.ID, e.duty.Closing}] = true
+		holds := ""
+		if e.heldHere {
+			holds = t.heldBy
 		}
+		p.looked[look{key, e.ID, e.duty.Closing}] = holds
 	}
 }
 
