@@ -181,7 +181,7 @@ func (b *builder) repeats(it *item) (entry, repeat, error) {
 // item does. The window learns it, for repeats come in runs.
 func (b *builder) sameButScrubbed(it *item, e entry, row storedRow) (same bool, err error) {
 	if row.record == nil {
-		if row, err = b.stored(e); err != nil || row.erased {
+		if row, err = b.stored(e); err != nil || row.record == nil {
 			return row.erased, err
 		}
 	}
