@@ -29,7 +29,7 @@ const readTries = 5
 // grows with what governs, not with what is governed; one object is in memory at
 // a time. It is used by one goroutine at a time.
 type Reader struct {
-	src   archive.Source
+	src   *keeper
 	o     ReadOptions
 	lines map[archive.Line]*lineReader
 }
@@ -39,7 +39,7 @@ func NewReader(src archive.Source, o ReadOptions) *Reader {
 	if o.Topic == "" {
 		o.Topic = audit.ControlTopic
 	}
-	return &Reader{src: src, o: o, lines: map[archive.Line]*lineReader{}}
+	return &Reader{src: &keeper{Source: src}, o: o, lines: map[archive.Line]*lineReader{}}
 }
 
 // Read reads what governs an archive, once.
@@ -60,6 +60,7 @@ func Read(ctx context.Context, src archive.Source, o ReadOptions) (*Governance, 
 // for a hold may be among what could not be read. What can be read of it still
 // hides ([Governance.Gate]). An error means that nothing is known of any tenant.
 func (r *Reader) Read(ctx context.Context) (*Governance, error) {
+	r.src.turn()
 	lines, err := archive.LinesOf(ctx, r.src, r.o.Topic)
 	if err != nil {
 		return nil, fmt.Errorf("control topic %s: %w", r.o.Topic, err)

@@ -78,7 +78,7 @@ func (t *trail) read(ctx context.Context, lr *lineReader) error {
 		return fmt.Errorf("%w: anchor %d was there, and is gone: restore it", ErrAnchors, hint)
 	}
 	for from := newest - newest%archive.FullEvery; newest >= 0; from -= archive.FullEvery {
-		notes, err := lr.anchors(ctx, from, newest+1)
+		notes, err := lr.anchors(ctx, lr.r.src, from, newest+1)
 		if err != nil {
 			return err
 		}
@@ -125,15 +125,15 @@ func (lr *lineReader) introduce(k archive.AnchorKeys) (grown bool) {
 	return len(lr.ring.Keys()) > before
 }
 
-// anchors reads the anchors from ≤ number < to, each of which follows the one
+// anchors reads from src the anchors from ≤ number < to, each of which follows the one
 // before it.
-func (lr *lineReader) anchors(ctx context.Context, from, to int64) ([]*anchorNote, error) {
+func (lr *lineReader) anchors(ctx context.Context, src archive.Source, from, to int64) ([]*anchorNote, error) {
 	notes := make([]*anchorNote, to-from)
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(anchorsParallel)
 	for i := range notes {
 		group.Go(func() (err error) {
-			notes[i], err = lr.anchor(gctx, from+int64(i))
+			notes[i], err = lr.anchor(gctx, src, from+int64(i))
 			return err
 		})
 	}
@@ -148,8 +148,8 @@ func (lr *lineReader) anchors(ctx context.Context, from, to int64) ([]*anchorNot
 	return notes, nil
 }
 
-func (lr *lineReader) anchor(ctx context.Context, number int64) (*anchorNote, error) {
-	body, err := lr.r.src.Get(ctx, archive.AnchorKey(lr.line, number))
+func (lr *lineReader) anchor(ctx context.Context, src archive.Source, number int64) (*anchorNote, error) {
+	body, err := src.Get(ctx, archive.AnchorKey(lr.line, number))
 	if errors.Is(err, archive.ErrNotFound) || errors.Is(err, archive.ErrDamaged) {
 		return nil, fmt.Errorf("%w: anchor %d: %s: restore it", ErrAnchors, number, err)
 	}
@@ -179,7 +179,7 @@ func (t *trail) readAll(ctx context.Context, lr *lineReader) (grown bool, err er
 	}
 	end := t.notes[len(t.notes)-1].Number + 1
 	for t.next < end {
-		notes, err := lr.anchors(ctx, t.next, min(end, t.next+archive.FullEvery))
+		notes, err := lr.anchors(ctx, lr.r.src.Source, t.next, min(end, t.next+archive.FullEvery))
 		if err != nil {
 			return false, err
 		}
