@@ -83,7 +83,7 @@ const (
   0  done, or stopped cleanly
   1  failed, or a line is halted; the last line of stderr says why
   2  bad configuration or arguments: nothing was done
-  3  what is meant is not known: nothing was ordered
+  3  what is meant is not known, or nothing counts without a key: nothing was done
   4  something is overdue, or was not archived in the time of --wait
 `
 )

@@ -65,7 +65,8 @@ prints what is meant now; without --dry-run it is ordered. It reaches all logs o
 that are gone from Kafka. Readers hide the rows as soon as the order is archived; after --purge-after the rows are
 rewritten, and after the grace the old objects deleted, all versions of them; then a receipt is archived. Until it is due
 an order can be taken back: ledgerlake-compact cancel. Rows that the target means and that come later are erased too,
-until --late-window after the receipt. docs/erasure.md says what is not reached: Kafka, dead letters, exports, backups.
+until --late-window after the receipt. Rejected records whose tenant could not be known need an order of their own, with
+--tenant _unattributed. docs/erasure.md says what is not reached: Kafka, dead letters, exports, backups.
 
 ` + codesInWords + `
 `

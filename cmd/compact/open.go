@@ -140,7 +140,46 @@ func (t *tool) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("bucket: %w", err)
 	}
+	return t.keyless(ctx)
+}
+
+// keyless refuses an archive whose anchors are signed where no key is given by
+// which they could count.
+func (t *tool) keyless(ctx context.Context) error {
+	if !t.ring.Empty() {
+		return nil
+	}
+	lines, err := archive.Lines(ctx, t.bucket)
+	if lines == nil && err != nil {
+		return fmt.Errorf("lines of the bucket: %w", err)
+	}
+	for _, l := range lines {
+		signers, err := t.signersOf(ctx, l)
+		if err != nil {
+			return err
+		}
+		if signers != "" {
+			return fmt.Errorf("%w: anchors are signed (by %s), and nothing counts without a key: give its vkey with --key", errNothing, signers)
+		}
+	}
 	return nil
+}
+
+// signersOf says who signed the newest anchor of a line, "" where nobody did.
+func (t *tool) signersOf(ctx context.Context, l archive.Line) (string, error) {
+	newest, err := archive.NewestAnchor(ctx, t.bucket, l, -1)
+	if err != nil || newest < 0 {
+		return "", err
+	}
+	body, err := t.bucket.Get(ctx, archive.AnchorKey(l, newest))
+	if err != nil {
+		return "", err
+	}
+	n, err := sign.Parse(body)
+	if err != nil || len(n.Signatures) == 0 {
+		return "", nil
+	}
+	return archive.Signers(n), nil
 }
 
 // signer returns what signs control records; nil where nothing does.

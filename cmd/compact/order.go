@@ -30,7 +30,7 @@ func erase(ctx context.Context, in invocation) error {
 			return err
 		}
 		p.found(found)
-		if len(found) == 0 && !o.Force && !o.DryRun {
+		if len(found) == 0 && !o.Force {
 			return fmt.Errorf("%w: no row is known that is meant: nothing was ordered; --force orders it all the same, for rows that come late", errNothing)
 		}
 		return p.place(ctx, r)

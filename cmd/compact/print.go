@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/compaction"
 	"github.com/ledgerlake/ledgerlake/config"
 )
@@ -82,6 +83,9 @@ func (p *placing) found(all []compaction.Found) {
 		_, _ = fmt.Fprintln(p.out, text)
 	}
 	_, _ = fmt.Fprintf(p.out, "meant now: %s\n", extentWords(sum))
+	if p.order.User != "" && p.order.Tenant != audit.TenantUnattributed {
+		_, _ = fmt.Fprintf(p.out, "Not looked at: rejected records whose tenant could not be known. They need an order of their own: --tenant %s\n", audit.TenantUnattributed)
+	}
 }
 
 func lineName(l archive.Line) string {

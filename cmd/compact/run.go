@@ -26,6 +26,7 @@ type process struct {
 	group    *group // nil where none is joined
 	governor *compaction.Governor
 	waits    map[archive.Line]*wait
+	lines    []archive.Line // that were this process's last
 	engine   *compaction.Engine
 }
 
@@ -141,7 +142,7 @@ func (p *process) cycle(ctx context.Context) (more bool) {
 	p.health.cycled(err)
 	p.metrics.cycled(err)
 	if err != nil {
-		p.often.Warn("nothing is done for now; trying again", zap.Error(err))
+		p.often.Warn("not all is done; trying again", zap.Error(err))
 	}
 	return more && err == nil
 }
@@ -165,6 +166,12 @@ func (p *process) mine(ctx context.Context) (lines []archive.Line, lead bool, er
 		lead = share.Leads()
 		all = slices.DeleteFunc(slices.Clone(all), func(l archive.Line) bool { return !share.Has(l) })
 	}
+	for _, l := range p.lines {
+		if !slices.Contains(all, l) {
+			p.engine.Forget(l) // it is another's now
+		}
+	}
+	p.lines = all
 	p.health.share(all, lead)
 	now := time.Now()
 	return slices.DeleteFunc(slices.Clone(all), func(l archive.Line) bool { w := p.waits[l]; return w != nil && now.Before(w.until) }), lead, nil

@@ -142,7 +142,7 @@ func status(ctx context.Context, in invocation) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"line", "version", "of", "segments waiting", "anchored of them", "data files", "rows", "bytes", "doomed", "cuts", "holds", "orders"}}
+	rows := [][]string{{"line", "version", "written", "segments waiting", "anchored of them", "data files", "rows", "bytes", "doomed", "cuts", "holds", "orders"}}
 	list := []statusJSON{}
 	var failed []error
 	for i := range all {

@@ -202,7 +202,7 @@ var Rooms = []Room{
 		Imports:     slices.Concat(product, []string{"control", "retention", "compaction", "config", "kafka", "daemon", "signing"}),
 		Drivers:     slices.Concat(kafka, []string{ulid, zap, pflag, prom, note}),
 		TestDrivers: []string{kfake},
-		TestImports: []string{"internal/workload"},
+		TestImports: []string{"internal/devstack", "internal/scan"},
 	},
 	{
 		Folder:      "cmd/verify",
