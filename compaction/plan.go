@@ -402,10 +402,13 @@ func (p *planner) joins(a, b *archive.CatalogFile) bool {
 func (p *planner) full(f *archive.CatalogFile) bool { return f.Bytes > p.TargetBytes/2 }
 
 // over reports whether no more rows of a day come. archived_at never goes back in
-// a line.
+// a line; of the newest day that is known once nothing waits any more.
 func (p *planner) over(day, newest string) bool {
+	if day < newest || p.plan.Waiting > 0 || p.s.behind {
+		return day < newest
+	}
 	t, err := time.Parse(archive.DayLayout, day)
-	return day < newest || err == nil && p.now.After(t.AddDate(0, 0, 1).Add(time.Hour))
+	return err == nil && p.now.After(t.AddDate(0, 0, 1).Add(time.Hour))
 }
 
 // groups parts neighbours into those that become one file each.

@@ -166,6 +166,7 @@ func TestPlans(t *testing.T) {
 		"of a day that is over":         {sketch{files: []string{"a 2026-05-27 5 300", "a 2026-05-27 5 10", "a 2026-05-28 5 10"}}, "merge a/0 a/5"},
 		"of a day with full files":      {sketch{files: []string{"a 2026-05-27 5 10", "a 2026-05-27 5 600", "a 2026-05-27 5 10", "a 2026-05-28 5 10"}}, ""},
 		"no more than a full file":      {sketch{files: []string{"a 2026-05-27 5 400", "a 2026-05-27 5 400", "a 2026-05-27 5 400", "a 2026-05-28 5 10"}}, "merge a/0 a/5"},
+		"while more may come":           {sketch{files: []string{"a 2026-05-27 5 10", "a 2026-05-27 5 10"}, segments: few(1, 0)}, ""},
 		"a line whose last day is over": {sketch{files: []string{"a 2026-05-27 5 10", "a 2026-05-27 5 10"}}, "merge a/0 a/5"},
 	} {
 		if c.versions == nil {
