@@ -22,14 +22,14 @@ TOOL = $$(GOWORK=off go -C tools tool -n $(1))
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-BINARIES := bin/ledgerlake-ingest bin/ledgerlake-verify bin/ledgerlake-devstack
+BINARIES := bin/ledgerlake-ingest bin/ledgerlake-compact bin/ledgerlake-verify bin/ledgerlake-devstack
 
 .PHONY: build
 build: $(BINARIES) ## build the binaries into bin/
 
 # The product is built from its own go.mod, and not with what other modules of
 # the workspace ask for.
-bin/ledgerlake-ingest bin/ledgerlake-verify: export GOWORK = off
+bin/ledgerlake-ingest bin/ledgerlake-compact bin/ledgerlake-verify: export GOWORK = off
 
 .PHONY: FORCE
 $(BINARIES): bin/ledgerlake-%: FORCE
@@ -72,13 +72,17 @@ torture: ## kill, stop, cut and fill real components under load, for MINUTES (5)
 torture-weed: ## the same on SeaweedFS, which takes some ten minutes of CPU time to build
 	it/run.sh torture -minutes $(MINUTES) -store seaweedfs
 
+.PHONY: trial
+trial: ## compaction, erasures, holds, kills and readers at once on real components, then every byte; ROWS, ERASURES, KILLS, GRACE, SEED (docs/trial.md)
+	it/run.sh trial $(if $(filter command line environment,$(origin ROWS)),-rows $(ROWS)) $(if $(ERASURES),-erasures $(ERASURES)) $(if $(KILLS),-kills $(KILLS)) $(if $(GRACE),-grace $(GRACE)) $(if $(SEED),-seed $(SEED))
+
 .PHONY: demo
 demo: build ## see all of it in half a minute: produce, ingest, verify, flip a byte
 	bin/ledgerlake-devstack demo
 
 .PHONY: bench
 bench: build ## measure decode, stamp, encode, and the whole ingest
-	go test -run '^$$' -bench . -benchmem ./audit ./chain ./parquet
+	go test -run '^$$' -bench . -benchmem ./audit ./chain ./redact ./parquet
 	bin/ledgerlake-devstack bench
 
 .PHONY: bench-verify
@@ -90,6 +94,14 @@ bench-anchors: ## measure what share of the CPU anchors take at full load
 	@mkdir -p bin
 	go test ./pipeline -run '^$$' -bench BenchmarkAnchors -benchtime 400000x -cpuprofile bin/anchors.prof -o bin/anchors.test
 	go tool pprof -top -cum -ignore recordsOf bin/anchors.test bin/anchors.prof | grep -E 'samples|flyAnchor|landAnchor|settleAnchor'
+
+.PHONY: bench-compact
+bench-compact: ## measure compact on ROWS (1,000,000) rows in small segments, beside DuckDB's COPY of the same files
+	it/run.sh bench-compact -rows $(if $(filter command line environment,$(origin ROWS)),$(ROWS),1000000)
+
+.PHONY: it-spark
+it-spark: ## Apache Spark reads what is written (PyPI's pyspark, 455 MB, Java 17)
+	it/run.sh spark
 
 .PHONY: tamper
 tamper: build ## tamper with small archives in every way that is known, and require that verify sees each; SAMPLE flips that many bits of each archive instead of one in every byte (docs/tamper.md)
@@ -113,6 +125,7 @@ nightly: build ## run what takes long: the race detector, the whole tamper corpu
 	go run ./pipeline/sim/run -variants
 	IT_LONG=1 it/run.sh
 	it/run.sh torture -minutes 60
+	it/run.sh trial
 
 .PHONY: generate
 generate: ## write the golden files and generated docs anew

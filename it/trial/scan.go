@@ -29,7 +29,7 @@ func (t *trial) bytes(ctx context.Context) error {
 		switch {
 		case must != nil && must.slots == "" || must != nil && d.markIn(must.slots):
 			gone[d.mark] = must
-		case t.leaves(d.tenant):
+		case t.leaves(d.tenant) && !d.broken: // whose a broken record is may not be known
 			gone[d.mark] = &order{kind: "offboard"}
 		case !may && !d.broken:
 			kept[d.mark] = true
