@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
@@ -21,13 +23,16 @@ type ReadOptions struct {
 	Topic   string     // the control topic; "" is [audit.ControlTopic]
 }
 
+// segmentsParallel is how many segments are read at once.
+const segmentsParallel = 8
+
 // readTries is how often a line is taken again because compaction went on.
 const readTries = 5
 
 // A Reader reads the control logs of an archive again and again. It remembers
 // what objects said that do not change, and reads those that are new. Its memory
-// grows with what governs, not with what is governed; one object is in memory at
-// a time. It is used by one goroutine at a time.
+// grows with what governs, not with what is governed; one data file or eight
+// segments are in memory at a time. It is used by one goroutine at a time.
 type Reader struct {
 	src   *keeper
 	o     ReadOptions
@@ -179,22 +184,40 @@ func (lr *lineReader) objects(ctx context.Context, s *archive.Snapshot) (all []*
 		known[f.Key] = o
 		all = append(all, o)
 	}
-	for i, seg := range s.Segments {
-		ordinal := s.Watermark() + int64(i)
-		o, err := lr.object(ctx, seg.Key, func(body []byte) (*objectRows, error) { return lr.segment(body, ordinal) })
-		if err != nil {
-			return nil, err
-		}
-		if o.broken != nil && ordinal > lr.trail.ordinal() {
+	segments, err := lr.segments(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for i, o := range segments {
+		if o.broken != nil && o.ordinal > lr.trail.ordinal() {
 			break
 		}
 		if o.broken != nil {
 			return nil, o.broken
 		}
-		known[seg.Key] = o
+		known[s.Segments[i].Key] = o
 		all = append(all, o)
 	}
 	return all, nil
+}
+
+// segments reads the segments of a snapshot, some at once: of a control line they
+// are small.
+func (lr *lineReader) segments(ctx context.Context, s *archive.Snapshot) ([]*objectRows, error) {
+	all := make([]*objectRows, len(s.Segments))
+	group, gctx := errgroup.WithContext(ctx)
+	group.SetLimit(segmentsParallel)
+	for i, seg := range s.Segments {
+		ordinal := s.Watermark() + int64(i)
+		group.Go(func() (err error) {
+			all[i], err = lr.object(gctx, seg.Key, func(body []byte) (*objectRows, error) { return lr.segment(body, ordinal) })
+			if err == nil {
+				all[i].ordinal = ordinal
+			}
+			return err
+		})
+	}
+	return all, group.Wait()
 }
 
 // object returns what an object says, or that it says nothing.
