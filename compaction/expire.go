@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/control"
-	"github.com/ledgerlake/ledgerlake/parquet"
 	"github.com/ledgerlake/ledgerlake/retention"
 )
 
@@ -250,38 +248,11 @@ func (x *Extent) span(from, to time.Time) {
 
 // cutAt returns the cut of a log behind a file.
 func (g *Governor) cutAt(ctx context.Context, l archive.Line, f *archive.CatalogFile, policy string) (*control.Cut, error) {
-	m, err := g.metadata(ctx, f)
+	m, err := g.engine.dataMetadata(ctx, f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Key, err)
+		return nil, err
 	}
 	return &control.Cut{Log: l, Size: f.LastSeq + 1, Head: f.HeadOut, Frontier: m.FrontierOut, Policy: policy}, nil
-}
-
-// metadata reads what a data file says of itself at its end, and holds it against
-// the catalog.
-func (g *Governor) metadata(ctx context.Context, f *archive.CatalogFile) (*archive.DataFile, error) {
-	for n := int64(64 << 10); ; n *= 8 {
-		tail, size, err := g.engine.Archive.GetTail(ctx, f.Key, n)
-		if err != nil {
-			return nil, err
-		}
-		text, rows, err := parquet.TailMetadata(tail, size)
-		var short *parquet.ShortTailError
-		if errors.As(err, &short) && n < size {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		m, err := archive.DecodeDataFile(text)
-		if err != nil {
-			return nil, err
-		}
-		if size != f.Bytes || rows != f.Rows || m.FirstSeq != f.FirstSeq || m.Rows != f.Rows || m.HeadOut != f.HeadOut || m.Tenant != f.Tenant {
-			return nil, errors.New("it is not the file that the catalog names")
-		}
-		return m, nil
-	}
 }
 
 // expiryID returns the record id of what expires: the same whoever finds it due.
@@ -360,19 +331,16 @@ func (g *Governor) heldIn(ctx context.Context, f *archive.CatalogFile, scopes []
 
 // mayHold reports whether a file may have rows in a scope.
 func (g *Governor) mayHold(ctx context.Context, f *archive.CatalogFile, scopes []*control.Scope) (bool, error) {
-	asks := make([]ask, 0, len(scopes))
-	for _, s := range scopes {
-		switch {
-		case s.Session != nil:
-			asks = append(asks, ask{column: "session_id", value: *s.Session})
-		case s.User != nil:
-			asks = append(asks, ask{column: "user_id", value: *s.User, rejects: true})
-		}
+	filters, err := g.engine.filters(ctx, f)
+	if err != nil {
+		return false, err
 	}
-	return g.mayHave(ctx, f, asks)
+	return slices.ContainsFunc(scopes, func(s *control.Scope) bool {
+		return s.Tenant || filters.mayMean(&control.Target{Session: s.Session, User: s.User})
+	}), nil
 }
 
-// records makes the records of what expires.
+// expiryRecords makes the records of what expires.
 func (g *Governor) expiryRecords(s *survey, all []*Expiry) (records []audit.Message, err error) {
 	add := func(tenant, id string, d control.Document) error {
 		m, err := g.dated(tenant, id, d)

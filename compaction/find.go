@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
-	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/control"
 	"github.com/ledgerlake/ledgerlake/parquet"
@@ -75,17 +74,17 @@ type finder struct {
 }
 
 func (f *finder) look(ctx context.Context, s *archive.Snapshot) error {
-	duty, asks := Duty{Row: f.row}, asksOf(&f.row.Redaction.Target)
+	duty := Duty{Row: f.row}
 	for i := range s.Files {
 		file := &s.Files[i]
 		if file.Tenant != f.row.Tenant || !duty.mayBeIn(file) {
 			continue
 		}
-		may, err := f.g.mayHave(ctx, file, asks)
+		filters, err := f.g.engine.filters(ctx, file)
 		if err != nil {
 			return err
 		}
-		if may {
+		if filters.mayMean(&f.row.Redaction.Target) {
 			if err := f.file(ctx, file); err != nil {
 				return err
 			}
@@ -169,74 +168,4 @@ func (f *finder) take(row *chain.Row) {
 	at := time.UnixMicro(row.ArchivedAt.N).UTC()
 	f.found.Rows++
 	f.found.span(at, at)
-}
-
-// An ask is whether a column of a file has a value; with rejects, rejected rows
-// may have it elsewhere.
-type ask struct {
-	column, value string
-	rejects       bool
-}
-
-// asksOf returns what a row must have to be meant, as far as files can be asked;
-// any of it is enough. nil: they cannot.
-func asksOf(t *control.Target) []ask {
-	switch {
-	case t.Record != nil:
-		return []ask{{column: "record_id", value: *t.Record}}
-	case t.Turn != nil:
-		return []ask{{column: "turn_id", value: *t.Turn}}
-	case t.Session != nil:
-		return []ask{{column: "session_id", value: *t.Session}}
-	case t.User != nil:
-		return []ask{{column: "user_id", value: *t.User, rejects: true}}
-	}
-	return nil
-}
-
-// mayHave reports whether a file may have what is asked for; false is certain.
-func (g *Governor) mayHave(ctx context.Context, f *archive.CatalogFile, asks []ask) (bool, error) {
-	if asks == nil {
-		return true, nil
-	}
-	tail, size, err := g.engine.Archive.GetTail(ctx, f.Key, 64<<10)
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", f.Key, err)
-	}
-	footer, err := parquet.ParseFooter(tail, size)
-	if err != nil {
-		return true, nil // it is read, and what is wrong with it shows then
-	}
-	for _, a := range asks {
-		if a.rejects && mayReject(tail, size) {
-			return true, nil
-		}
-		if may, err := g.bloomHas(ctx, f, footer, a); may || err != nil {
-			return may, err
-		}
-	}
-	return false, nil
-}
-
-// mayReject reports whether a file may have rejected rows.
-func mayReject(tail []byte, size int64) bool {
-	low, high, ok, err := parquet.TailBounds(tail, size, "kind")
-	return err != nil || !ok || low <= audit.KindRejected && audit.KindRejected <= high
-}
-
-func (g *Governor) bloomHas(ctx context.Context, f *archive.CatalogFile, footer *parquet.Footer, a ask) (bool, error) {
-	spans, ok, err := footer.Blooms(a.column)
-	if err != nil || !ok {
-		return true, nil
-	}
-	for _, s := range spans {
-		filter, err := g.engine.Archive.GetRange(ctx, f.Key, s.Offset, s.Size)
-		if err != nil {
-			return false, fmt.Errorf("%s: %w", f.Key, err)
-		}
-		if has, err := parquet.BloomHas(filter, a.value); has || err != nil {
-			return true, nil
-		}
-	}
-	return false, nil
 }
