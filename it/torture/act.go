@@ -44,6 +44,9 @@ var acts = []act{
 	{"store's disk full", (*round).fillDisk},
 	{"group offset set back", (*round).setBack},
 	{"two by hand at one partition", (*round).byHand},
+	{"kill -9 of a compactor", (*round).killCompactor},
+	{"kill -9 of every compactor", (*round).killCompactors},
+	{"SIGSTOP of a compactor beyond the grace", (*round).sleepCompactor},
 }
 
 func actNames() []string {

@@ -21,8 +21,10 @@ const fleetSize = 3
 // own limit by what a busy machine needs.
 const stopTimeout = 30 * time.Second
 
-// A fleet is the ledgerlake-ingest processes of a round.
+// A fleet is the processes of a round that do one thing: ingest, or compact.
 type fleet struct {
+	program string
+	fatal   string   // what a log says of a process that has given something up
 	dir     string   // of logs
 	args    []string // what all of them are started with
 	members []*parts.Process
@@ -33,9 +35,9 @@ type fleet struct {
 // start starts one more process. group are the arguments that say what it reads.
 func (f *fleet) start(name string, group ...string) (*parts.Process, error) {
 	f.started++
-	log := filepath.Join(f.dir, fmt.Sprintf("ingest-%03d-%s.log", f.started, name))
+	log := filepath.Join(f.dir, fmt.Sprintf("%s-%03d-%s.log", f.program, f.started, name))
 	args := append(append([]string{"run"}, f.args...), group...)
-	return parts.Start("ingest", log, parts.Credentials(), parts.Binary("ledgerlake-ingest"), args...)
+	return parts.Start(f.program, log, parts.Credentials(), parts.Binary("ledgerlake-"+f.program), args...)
 }
 
 // join starts one more member of the group.
@@ -71,8 +73,8 @@ func (f *fleet) sound(p *parts.Process) error {
 		return fmt.Errorf("%s ended by itself: %s", filepath.Base(p.Log), lastLines(p.Output(), 3))
 	}
 	text := p.Output()
-	if fresh := text[f.seen[p.Log]:]; strings.Contains(fresh, "partition stopped") {
-		return fmt.Errorf("%s stopped a partition: %s", filepath.Base(p.Log), linesWith(fresh, "partition stopped"))
+	if fresh := text[f.seen[p.Log]:]; strings.Contains(fresh, f.fatal) {
+		return fmt.Errorf("%s has given up: %s", filepath.Base(p.Log), linesWith(fresh, f.fatal))
 	}
 	f.seen[p.Log] = len(text)
 	return nil

@@ -4,14 +4,19 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -74,6 +79,8 @@ type ledger struct {
 	mu      sync.Mutex
 	classes []map[int64]workload.Class // by partition: what was acknowledged
 
+	reading  sync.Mutex // of what follows
+	pending  counts     // of segments that were read beside the acts
 	readings int
 	objects  map[string]string // key -> ETag, of all segments that were read
 	fates    [][]fate          // by partition and offset
@@ -108,35 +115,61 @@ func (l *ledger) fault(format string, args ...any) {
 	}
 }
 
+// follow reads what is new every second, until the returned func is called:
+// compaction deletes segments when their grace is over. What cannot be read now
+// is read the next time.
+func (l *ledger) follow(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for pause(ctx, time.Second) == nil {
+			l.reading.Lock()
+			_ = l.takeNew(ctx, &l.pending)
+			l.reading.Unlock()
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
 // read takes in what is new in the archive. It returns up to which offset each
 // partition is archived, and what is wrong with the new segments in themselves.
 func (l *ledger) read(ctx context.Context) (next []int64, c counts, err error) {
-	fresh, err := l.list(ctx, &c)
-	if err != nil {
-		return nil, c, err
-	}
-	l.readings++
-	a := oracle.Archive{Dir: filepath.Join(l.dir, fmt.Sprintf("%03d", l.readings))}
-	for _, key := range fresh {
-		if err := l.fetch(ctx, key, a.Dir); err != nil {
-			return nil, c, err
-		}
-	}
-	if len(fresh) > 0 {
-		if err := l.take(a, &c); err != nil {
-			return nil, c, err
-		}
-	}
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	err = l.takeNew(ctx, &c)
+	c.add(l.pending)
+	l.pending = counts{}
 	for _, f := range l.fates {
 		next = append(next, int64(len(f)))
 	}
-	return next, c, nil
+	return next, c, err
 }
 
-// list returns the keys of new segments. One that was read before must be there
-// still, and the same.
-func (l *ledger) list(ctx context.Context, c *counts) (fresh []string, err error) {
-	kept := 0
+// takeNew takes in what is new, all of it or nothing.
+func (l *ledger) takeNew(ctx context.Context, c *counts) error {
+	fresh, err := l.list(ctx, c)
+	if err != nil || len(fresh) == 0 {
+		return err
+	}
+	l.readings++
+	a := oracle.Archive{Dir: filepath.Join(l.dir, fmt.Sprintf("%05d", l.readings))}
+	for key := range fresh {
+		if err := l.fetch(ctx, key, a.Dir); err != nil {
+			return err
+		}
+	}
+	if err := l.take(a, c); err != nil {
+		return err
+	}
+	maps.Copy(l.objects, fresh)
+	return nil
+}
+
+// list returns the keys of new segments, with their ETags. One that was read
+// before must be there still, and the same, or below the line's watermark.
+func (l *ledger) list(ctx context.Context, c *counts) (fresh map[string]string, err error) {
+	fresh, there := map[string]string{}, map[string]bool{}
 	pages := s3.NewListObjectsV2Paginator(l.store, &s3.ListObjectsV2Input{Bucket: aws.String(bucket), Prefix: aws.String(l.prefix + archive.LogPrefix)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -144,24 +177,91 @@ func (l *ledger) list(ctx context.Context, c *counts) (fresh []string, err error
 			return nil, err
 		}
 		for _, o := range page.Contents {
-			switch tag, known := l.objects[*o.Key]; {
-			case !known:
-				fresh = append(fresh, *o.Key)
-				l.objects[*o.Key] = *o.ETag
-			case tag != *o.ETag:
+			tag, known := l.objects[*o.Key]
+			there[*o.Key] = true
+			if !known {
+				fresh[*o.Key] = *o.ETag
+			} else if tag != *o.ETag {
 				c.other++
 				l.fault("%s has changed", *o.Key)
-				fallthrough
-			default:
-				kept++
 			}
 		}
 	}
-	if gone := len(l.objects) - len(fresh) - kept; gone > 0 {
-		c.other += int64(gone)
-		l.fault("%d segments are gone", gone)
+	var gone []string
+	for key := range l.objects {
+		if !there[key] {
+			gone = append(gone, key)
+		}
 	}
-	return fresh, nil
+	return fresh, l.mayBeGone(ctx, gone, c)
+}
+
+// mayBeGone requires that segments which are there no more have been compacted.
+func (l *ledger) mayBeGone(ctx context.Context, gone []string, c *counts) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	below, err := l.watermarks(ctx)
+	if err != nil {
+		return err
+	}
+	for _, key := range gone {
+		name, ok := archive.ParseSegmentKey(strings.TrimPrefix(key, l.prefix))
+		if !ok || name.Ordinal >= below[name.Partition] {
+			c.other++
+			l.fault("%s is gone, and the watermark is %d", key, below[name.Partition])
+		}
+		delete(l.objects, key)
+	}
+	return nil
+}
+
+// watermarks returns the first ordinal of each partition that is not compacted,
+// as the newest catalogs say it.
+func (l *ledger) watermarks(ctx context.Context) (map[int32]int64, error) {
+	newest := map[string]string{} // by line
+	pages := s3.NewListObjectsV2Paginator(l.store, &s3.ListObjectsV2Input{Bucket: aws.String(bucket), Prefix: aws.String(l.prefix + "catalog/")})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range page.Contents {
+			if strings.HasSuffix(*o.Key, ".note") {
+				newest[path.Dir(*o.Key)] = *o.Key // listed in order
+			}
+		}
+	}
+	below := map[int32]int64{}
+	for _, key := range newest {
+		var doc struct {
+			Partition int32
+			Watermark int64
+		}
+		if err := l.catalog(ctx, key, &doc); err != nil {
+			return nil, err
+		}
+		below[doc.Partition] = doc.Watermark
+	}
+	return below, nil
+}
+
+// catalog reads the second line of a note, which is JSON.
+func (l *ledger) catalog(ctx context.Context, key string, doc any) error {
+	out, err := l.store.GetObject(ctx, &s3.GetObjectInput{Bucket: aws.String(bucket), Key: &key})
+	if err != nil {
+		return err
+	}
+	defer out.Body.Close()
+	body, err := io.ReadAll(out.Body)
+	if err != nil {
+		return err
+	}
+	lines := strings.SplitN(string(body), "\n", 3)
+	if len(lines) < 3 {
+		return fmt.Errorf("%s is no note", key)
+	}
+	return json.Unmarshal([]byte(lines[1]), doc)
 }
 
 // fetch copies a segment below dir.
@@ -282,14 +382,17 @@ func (l *ledger) once(coord, place string, c *counts) {
 // hold holds what was archived since the last time against what Kafka has
 // delivered there.
 func (l *ledger) hold(delivered [][]bool) counts {
+	l.reading.Lock()
+	defer l.reading.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var c counts
 	for p := range l.fates {
-		for offset := l.held[p]; offset < int64(len(l.fates[p])); offset++ {
+		end := int64(min(len(l.fates[p]), len(delivered[p])))
+		for offset := l.held[p]; offset < end; offset++ {
 			l.judge(p, offset, delivered[p][offset], &c)
 		}
-		l.held[p] = int64(len(l.fates[p]))
+		l.held[p] = max(l.held[p], end)
 	}
 	return c
 }
@@ -325,4 +428,40 @@ func number(cell any) int64 {
 		panic(err) // a column of integers
 	}
 	return n
+}
+
+// compare holds what a reader of the archive gets (partition, offset, rows that
+// are rejects, rows) against the fates of offsets.
+func (l *ledger) compare(rows [][]any) (c counts) {
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	seen := make([]map[int64]bool, len(l.fates))
+	for p := range seen {
+		seen[p] = map[int64]bool{}
+	}
+	for _, row := range rows {
+		p, offset, rejects, n := number(row[0]), number(row[1]), number(row[2]), number(row[3])
+		if offset >= int64(len(l.fates[p])) {
+			continue // newer than what was read
+		}
+		seen[p][offset] = true
+		switch is := l.fates[p][offset]; {
+		case n != 1:
+			c.repeats++
+			l.fault("%d/%d is %d rows for a reader", p, offset, n)
+		case is == aRow && rejects == 0, is == aReject && rejects == 1:
+		default:
+			c.other++
+			l.fault("%d/%d is a row for a reader, %d of them a reject, and was %v", p, offset, rejects, is)
+		}
+	}
+	for p, fates := range l.fates {
+		for offset, is := range fates {
+			if (is == aRow || is == aReject) && !seen[p][int64(offset)] {
+				c.lost++
+				l.fault("%d/%d is %v, and no reader finds it", p, offset, is)
+			}
+		}
+	}
+	return c
 }

@@ -123,3 +123,36 @@ func TestTheLedgerCountsOnce(t *testing.T) {
 		t.Errorf("counts %+v once more", again)
 	}
 }
+
+// What a reader gets is held against the fates of all offsets: a row that it
+// does not get is lost, one that it gets twice is a repeat, and neither a
+// duplicate nor a reject is a row.
+func TestTheLedgerKnowsWhatAReaderGets(t *testing.T) {
+	read := func(offset, rejects, n int) []any {
+		return []any{"0", strconv.Itoa(offset), strconv.Itoa(rejects), strconv.Itoa(n)}
+	}
+	all := [][]any{read(0, 0, 1), read(1, 0, 1), read(3, 1, 1), read(4, 0, 1)}
+	for name, c := range map[string]struct {
+		rows [][]any
+		want counts
+	}{
+		"all of it":            {all, counts{}},
+		"newer ones as well":   {append(all[:4:4], read(6, 0, 1)), counts{}},
+		"one is missing":       {all[1:], counts{lost: 1}},
+		"the reject, too":      {all[:2], counts{lost: 2}},
+		"one twice":            {append(all[1:4:4], read(0, 0, 2)), counts{repeats: 1}},
+		"a duplicate":          {append(all[:4:4], read(2, 0, 1)), counts{other: 1}},
+		"a reject that is not": {append(all[1:4:4], read(0, 1, 1)), counts{other: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLedger(nil, "", "", 1)
+			s := right()
+			var c0 counts
+			l.takeSegments(s.segments, &c0)
+			l.takeRows(s.rows, &c0)
+			if got := l.compare(c.rows); got != c.want {
+				t.Errorf("counts %+v, want %+v: %q", got, c.want, l.faults)
+			}
+		})
+	}
+}

@@ -37,12 +37,14 @@ type round struct {
 	rng     *rand.Rand
 	group   oracle.Group
 	fleet   *fleet
+	compact *fleet
 	load    *load
 	witness *witness
 	ledger  *ledger
 	doing   string // for people
 	stopped bool   // all processes have stopped cleanly
 	vkey    string // of the key that signs anchors
+	follow  func() // ends the ledger's reading beside the acts
 	// brokerShares: the group is of protocol consumer (KIP-848), in which the
 	// broker shares the partitions, and not of protocol classic, in which the
 	// members do.
@@ -98,15 +100,13 @@ func (r *round) begin(ctx context.Context) error {
 	}
 	r.load = &load{brokers: r.kafka.Addr, topic: r.name, rate: r.rate, ledger: r.ledger}
 	r.load.begin(ctx, r.rng)
-	key := filepath.Join(dir, "anchors.key")
-	if r.vkey, err = makeKey(key); err != nil {
+	if err := r.prepare(ctx, dir); err != nil {
 		return err
 	}
-	r.fleet = &fleet{dir: dir, seen: map[string]int{}, args: []string{
-		"--anchor-key", key, "--anchor-every", "2s",
-		"--brokers", r.kafka.Addr, "--bucket", r.url(r.front.URL), "--control-topic", "none", "--http.listen", "none",
-		"--batch.empty-age", "1s", "--progress", "0s",
-	}}
+	r.follow = r.ledger.follow(ctx)
+	if err := r.compactAll(); err != nil {
+		return err
+	}
 	if err := r.joinAll(); err != nil {
 		return err
 	}
@@ -116,6 +116,29 @@ func (r *round) begin(ctx context.Context) error {
 		}
 	}
 	return r.recovered(ctx)
+}
+
+// prepare makes the archive, whose grace is short, the keys, and what all
+// processes are started with.
+func (r *round) prepare(ctx context.Context, dir string) error {
+	anchors, catalogs := filepath.Join(dir, "anchors.key"), filepath.Join(dir, "catalogs.key")
+	var err error
+	if r.vkey, err = makeKey(anchors, "anchors"); err != nil {
+		return err
+	}
+	vkey, err := makeKey(catalogs, "catalogs")
+	if err != nil {
+		return err
+	}
+	both := []string{"--brokers", r.kafka.Addr, "--bucket", r.url(r.front.URL), "--control-topic", "none", "--http.listen", "none", "--progress", "0s"}
+	r.fleet = &fleet{program: "ingest", fatal: "partition stopped", dir: dir, seen: map[string]int{}, args: append([]string{
+		"--anchor-key", anchors, "--anchor-every", "2s", "--catalog-keys", vkey, "--batch.empty-age", "1s",
+	}, both...)}
+	r.compact = &fleet{program: "compact", fatal: "line is halted", dir: dir, seen: map[string]int{}, args: append([]string{
+		"--compact.assign", "all", "--key", r.vkey, "--catalog-key", catalogs,
+		"--compact.every", "500ms", "--compact.max-age", "3s", "--compact.sweep-every", "3s", "--compact.merge-files", "4",
+	}, both...)}
+	return r.makeArchive(ctx)
 }
 
 // join starts one more member of the group.
@@ -145,8 +168,13 @@ func (r *round) url(endpoint string) string {
 
 // end stops what is left of a round.
 func (r *round) end() {
-	if r.fleet != nil {
-		r.fleet.kill()
+	for _, f := range []*fleet{r.fleet, r.compact} {
+		if f != nil {
+			f.kill()
+		}
+	}
+	if r.follow != nil {
+		r.follow()
 	}
 	if r.load != nil {
 		if err := r.load.end(); err != nil {
@@ -231,7 +259,7 @@ func (r *round) recovered(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if err := r.fleet.alive(); err != nil {
+		if err := errors.Join(r.fleet.alive(), r.compact.alive()); err != nil {
 			return err
 		}
 		select {
@@ -281,11 +309,7 @@ func (r *round) look(ctx context.Context, one *result) error {
 	var v oracle.Verdict
 	go func() {
 		var err error
-		args := []string{"--key", r.vkey}
-		if !r.stopped {
-			args = append(args, "--allow-unsigned") // a partition may not have its first anchor yet
-		}
-		v, err = oracle.Verify(r.url(r.store.URL()), parts.Credentials(), args...)
+		v, err = r.verify(ctx)
 		verdict <- err
 	}()
 	err := r.hold(ctx, &one.counts)
@@ -298,9 +322,27 @@ func (r *round) look(ctx context.Context, one *result) error {
 	return nil
 }
 
-// makeKey makes a key that signs anchors, and returns its public half.
-func makeKey(path string) (vkey string, err error) {
-	skey, vkey, err := sign.Generate(cryptorand.Reader, "torture.example/anchors")
+// verify asks ledgerlake-verify. What a compactor that was killed leaves behind
+// is something to look at until another one has swept it: it is given time.
+func (r *round) verify(ctx context.Context) (oracle.Verdict, error) {
+	args := []string{"--key", r.vkey}
+	if !r.stopped {
+		args = append(args, "--allow-unsigned") // a partition may not have its first anchor yet
+	}
+	for end := time.Now().Add(patience); ; {
+		v, err := oracle.Verify(r.url(r.store.URL()), parts.Credentials(), args...)
+		if err != nil || v.Code != oracle.LookAt || !strings.Contains(v.Stdout, "stray") || r.stopped || time.Now().After(end) {
+			return v, err
+		}
+		if err := pause(ctx, 3*time.Second); err != nil {
+			return v, err
+		}
+	}
+}
+
+// makeKey makes a key, and returns its public half.
+func makeKey(path, role string) (vkey string, err error) {
+	skey, vkey, err := sign.Generate(cryptorand.Reader, "torture.example/"+role)
 	if err != nil {
 		return "", err
 	}
@@ -331,10 +373,13 @@ func (r *round) hold(ctx context.Context, c *counts) error {
 		return err
 	}
 	c.add(r.ledger.hold(delivered))
-	return nil
+	seen, err := r.view(ctx)
+	c.add(seen)
+	return err
 }
 
-// finish ends the producers, lets ingest drain, and stops it.
+// finish ends the producers, lets ingest drain, and stops it; then lets
+// compaction come to an end, and stops that.
 func (r *round) finish(ctx context.Context) error {
 	if err := r.load.end(); err != nil {
 		return err
@@ -344,7 +389,13 @@ func (r *round) finish(ctx context.Context) error {
 	}
 	r.say("%s: %s records acknowledged, %s more in transactions that were aborted, %s given up by a producer", r.name,
 		thousands(r.load.acked.Load()), thousands(r.load.aborted.Load()), thousands(r.load.failed.Load()))
-	return r.fleet.stop()
+	if err := r.fleet.stop(); err != nil {
+		return err
+	}
+	if err := r.compacted(ctx); err != nil {
+		return err
+	}
+	return r.compact.stop()
 }
 
 // forget deletes the archive of a round that went well.
