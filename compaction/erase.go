@@ -172,6 +172,14 @@ func (t *tenant) takes(row *chain.Row) (all []takes) {
 	return all
 }
 
+// still returns what says whether a row, as it is now, has something that a
+// sentinel takes.
+func still(row *chain.Row) func(chain.Sentinel) bool {
+	before, err := chain.ParseSentinel(row.Redaction.S)
+	whole := row.RowSalt.Valid || err != nil
+	return func(s chain.Sentinel) bool { return whole || before.Union(s) != before }
+}
+
 // erase takes from a row what orders take, and reports whether it changed. A row
 // that was erased before is one that the order's receipt has to name all the same.
 func (t *tenant) erase(hashers *chain.Hashers, c *checker, row *chain.Row) (changed bool, err error) {
@@ -179,6 +187,7 @@ func (t *tenant) erase(hashers *chain.Hashers, c *checker, row *chain.Row) (chan
 		return false, nil
 	}
 	t.hit = t.hit[:0]
+	has := still(row)
 	for _, e := range t.takes(row) {
 		hasher, err := hashers.For(c.state.scheme, c.log)
 		if errors.Is(err, chain.ErrNoKey) {
@@ -192,7 +201,9 @@ func (t *tenant) erase(hashers *chain.Hashers, c *checker, row *chain.Row) (chan
 			return false, err
 		}
 		changed = changed || did
-		t.hit = append(t.hit, e.entry)
+		if has(e.Sentinel) {
+			t.hit = append(t.hit, e.entry)
+		}
 		e.name(row.Seq.N)
 	}
 	return changed, nil

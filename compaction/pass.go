@@ -110,7 +110,17 @@ func (p *pass) run() (err error) {
 			return err
 		}
 	}
+	p.res.More = p.res.More || p.res.Wrote && p.more()
 	return nil
+}
+
+// more reports whether the version that was written leaves something to do: what
+// was written can be merged, a cut has come into reach.
+func (p *pass) more() bool {
+	s := *p.s
+	s.Base, s.Files = &archive.CatalogVersion{Catalog: p.res.Catalog}, p.m.files
+	next := makePlan(&s, p.d, &p.e.Settings, p.m.apart, p.e.Now())
+	return next.Compact.Why != "" || len(next.Merge) > 0 || len(next.Drop) > 0 && len(p.res.Refused) == 0
 }
 
 // begins makes ready for the work.

@@ -80,7 +80,7 @@ func makePlan(s *Sight, d *Duties, o *Settings, apart map[string]bool, now time.
 	p.drops()
 	p.compact()
 	p.merges()
-	p.plan.Holds = !sameHolds(s.Base, d)
+	p.plan.Holds = (s.Base != nil || s.Newest != nil) && !sameHolds(s.Base, d)
 	return p.plan
 }
 

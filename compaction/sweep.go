@@ -50,6 +50,9 @@ func (p *pass) sweep() error {
 	}
 	candidates := slices.Concat(list.data[dataLine{chain.Escape(p.l.TopicID), p.l.Partition}], segments, p.s.Parts)
 	strays, err := p.strays(candidates)
+	if err == nil {
+		err = p.newest(strays, list)
+	}
 	if err != nil {
 		return err
 	}
@@ -79,11 +82,46 @@ func (p *pass) strays(keys []string) (strays []string, err error) {
 	return slices.Compact(strays), nil
 }
 
+// newest makes sure, where data files are strays, that everything is there which
+// the base leads to: the files that it names, and the segment at its watermark. If
+// something is not, newer versions of the catalog may have been taken away, and
+// the strays be what they named.
+func (p *pass) newest(strays []string, list *listing) error {
+	isData := func(key string) bool { return strings.HasPrefix(key, archive.DataPrefix) }
+	if p.s.Base == nil || !slices.ContainsFunc(strays, isData) {
+		return nil
+	}
+	listed := map[string]bool{}
+	for _, key := range list.data[dataLine{chain.Escape(p.l.TopicID), p.l.Partition}] {
+		listed[key] = true
+	}
+	var needed []string // not in the listing: newer than that, or gone
+	for i := range p.s.Files {
+		if key := p.s.Files[i].Key; !listed[key] {
+			needed = append(needed, key)
+		}
+	}
+	if entries := p.s.entries(); len(entries) > 99 {
+		needed = append(needed, archive.SegmentKey(p.l, entries[0].Ordinal))
+	}
+	if err := p.askVersions(needed); err != nil {
+		return err
+	}
+	for _, key := range needed {
+		if len(p.versions[key]) == 0 {
+			return &missingFile{fmt.Errorf("%s leads to %s, which is gone, while there are data files that it does not name: newer versions of the catalog may have been taken away", p.s.Base.Key, key)}
+		}
+	}
+	return nil
+}
+
 // sweeps reports whether it is time: now and then, and where an order waits for
-// nothing else.
+// nothing else. A line that no anchor vouches for sweeps nothing: keys of data
+// files name no topic, and whoever can write to the bucket could plant a line
+// with the topic id of another one.
 func (p *pass) sweeps() bool {
 	if p.s.Base == nil {
-		return p.e.Once
+		return p.e.Once && p.s.Newest != nil
 	}
 	return p.e.Once || p.e.listDue(p.m.swept) || !p.since().IsZero()
 }
