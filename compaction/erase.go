@@ -212,10 +212,10 @@ func (t *tenant) erase(hashers *chain.Hashers, c *checker, row *chain.Row) (chan
 // would is erase of a row of which only the columns were read that say whether it
 // is meant and what went before. It reports whether something would go.
 func (t *tenant) would(row *chain.Row) (some bool) {
-	before, err := chain.ParseSentinel(row.Redaction.S)
+	has := still(row)
 	for _, e := range t.takes(row) {
 		e.name(row.Seq.N)
-		some = some || row.RowSalt.Valid || err != nil || before.Union(e.Sentinel) != before
+		some = some || has(e.Sentinel)
 	}
 	return some
 }
