@@ -158,11 +158,11 @@ func (r *round) view(ctx context.Context) (counts, error) {
 		return counts{}, err
 	}
 	folder := strings.ReplaceAll(filepath.Join(files.Dir(bucket), r.name), "'", "''")
-	both := parts.DuckDBs()
+	both, next := parts.DuckDBs(), r.ledger.ends()
 	rows, err := both[r.rng.IntN(len(both))].Query("SET VARIABLE archive = '"+folder+"'", string(script),
 		"select partition, kafka_offset, count(*) filter (kind = 'rejected'), count(*) from rows where kafka_offset is not null group by all")
 	if err != nil {
 		return counts{}, err
 	}
-	return r.ledger.compare(rows), nil
+	return r.ledger.compare(rows, next), nil
 }

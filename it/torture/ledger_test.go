@@ -150,7 +150,7 @@ func TestTheLedgerKnowsWhatAReaderGets(t *testing.T) {
 			var c0 counts
 			l.takeSegments(s.segments, &c0)
 			l.takeRows(s.rows, &c0)
-			if got := l.compare(c.rows); got != c.want {
+			if got := l.compare(c.rows, l.ends()); got != c.want {
 				t.Errorf("counts %+v, want %+v: %q", got, c.want, l.faults)
 			}
 		})
