@@ -131,7 +131,7 @@ var Rooms = []Room{
 	{
 		// The engine in a simulated world, and the command that builds and runs it.
 		Folder: "pipeline/sim", TestOnly: true,
-		TestImports: []string{"audit", "chain", "archive", "archive/archivetest", "proof", "pipeline"},
+		TestImports: []string{"audit", "chain", "redact", "parquet", "archive", "archive/archivetest", "control", "proof", "pipeline", "compaction"},
 		TestDrivers: slices.Concat(kafka, []string{kfake, parquetGo, "golang.org/x/mod/sumdb/note"}),
 	},
 	{
@@ -142,7 +142,7 @@ var Rooms = []Room{
 	},
 	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
-		Imports: []string{"archive", "chain", "redact", "s3sink", "pipeline"}, // whose settings it fills
+		Imports: []string{"audit", "archive", "chain", "redact", "s3sink", "pipeline"}, // whose settings it fills
 		Drivers: []string{"github.com/knadh/koanf", pflag, "go.yaml.in/yaml/v3"},
 	},
 	{
