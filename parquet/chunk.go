@@ -174,14 +174,13 @@ func (w *chunkWriter) hash(h []byte) {
 }
 
 func (w *chunkWriter) listValue(list []string) {
-	if list == nil {
-		w.open.reps = append(w.open.reps, 0)
-		w.null(levelNull)
-		return
-	}
 	if len(list) == 0 {
+		level := byte(levelEmpty)
+		if list == nil {
+			level = levelNull
+		}
 		w.open.reps = append(w.open.reps, 0)
-		w.null(levelEmpty)
+		w.null(level)
 		return
 	}
 	for i, s := range list {
@@ -211,47 +210,54 @@ var (
 
 // endPage compresses the open page and begins another. A page without a row is
 // none.
-func (w *chunkWriter) endPage() (err error) {
+func (w *chunkWriter) endPage() error {
 	p := &w.open
 	if p.rows == 0 {
 		return nil
 	}
-	h := pageHeader{kind: format.DataPage, values: int32(max(len(p.defs), int(p.rows))), encoding: format.Plain}
-	w.body = w.body[:0]
+	h := pageHeader{kind: format.DataPage, values: int32(p.rows), encoding: format.Plain}
 	if w.column.kind == kindList {
 		h.values = int32(len(p.reps))
+	}
+	if len(p.index) > 0 {
+		h.encoding = format.RLEDictionary
+	}
+	if err := w.encode(p); err != nil {
+		return err
+	}
+	if err := w.page(&h, w.body); err != nil {
+		return err
+	}
+	w.plainPages = w.plainPages || h.encoding == format.Plain
+	w.dictPages = w.dictPages || h.encoding != format.Plain
+	w.bounds = append(w.bounds, pageBounds{limits: p.limits.clone(), nulls: p.nulls})
+	w.nulls += p.nulls
+	p.reset(w.rows)
+	return nil
+}
+
+// encode makes the body of a page.
+func (w *chunkWriter) encode(p *page) (err error) {
+	w.body = w.body[:0]
+	levels := &defLevels
+	if w.column.kind == kindList {
+		levels = &listLevels
 		if w.body, err = appendLevels(w.body, &repLevels, p.reps); err != nil {
 			return err
 		}
 	}
 	if w.maxDef > 0 {
-		levels := &defLevels
-		if w.column.kind == kindList {
-			levels = &listLevels
-		}
 		if w.body, err = appendLevels(w.body, levels, p.defs); err != nil {
 			return err
 		}
 	}
-	if len(p.index) > 0 {
-		h.encoding = format.RLEDictionary
-		w.dictPages = true
-		packed, err := indexes.EncodeInt32(nil, p.index)
-		if err != nil {
-			return err
-		}
-		w.body = append(w.body, packed...)
-	} else {
-		w.plainPages = true
+	if len(p.index) == 0 {
 		w.body = append(w.body, p.values...)
+		return nil
 	}
-	if err := w.page(&h, w.body); err != nil {
-		return err
-	}
-	w.bounds = append(w.bounds, pageBounds{limits: p.limits.clone(), nulls: p.nulls})
-	w.nulls += p.nulls
-	p.reset(w.rows)
-	return nil
+	packed, err := indexes.EncodeInt32(nil, p.index)
+	w.body = append(w.body, packed...)
+	return err
 }
 
 // page appends a page and its place.
