@@ -26,11 +26,12 @@ const anchorTopic = "ledgerlake.anchors"
 // nobody knows.
 type keys struct {
 	signer, stranger *sign.Signer
+	control          *sign.Signer // of control records
 	ring             sign.Ring
 }
 
 func (w *world) makeKeys() {
-	for _, to := range []**sign.Signer{&w.keys.signer, &w.keys.stranger} {
+	for _, to := range []**sign.Signer{&w.keys.signer, &w.keys.stranger, &w.keys.control} {
 		skey, _, err := sign.Generate(rand.Reader, "sim.example/anchors")
 		if err != nil {
 			w.t.Fatal(err)
@@ -39,7 +40,7 @@ func (w *world) makeKeys() {
 			w.t.Fatal(err)
 		}
 	}
-	if err := w.keys.ring.Add(w.keys.signer.VKey(), sign.AllRoles, "the world"); err != nil {
+	if err := errors.Join(w.keys.ring.Add(w.keys.signer.VKey(), sign.AllRoles, "the world"), w.keys.ring.Add(w.keys.control.VKey(), sign.Control, "the world")); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -56,6 +57,10 @@ func (w *world) anchoring(s *pipeline.Settings) {
 	s.Signers = func(time.Time) []note.Signer { return []note.Signer{w.keys.signer} }
 	s.Keys = w.keys.ring.Clone()
 	s.AnchorKeys = archive.AnchorKeys{Anchor: []string{w.keys.signer.VKey()}}
+	if w.plan.governs {
+		s.AnchorKeys.Catalog = s.AnchorKeys.Anchor
+		s.AnchorKeys.Control = []string{w.keys.control.VKey()}
+	}
 }
 
 // A moment is what the oracle knows of a line behind one segment.
@@ -132,6 +137,7 @@ func (w *world) judgeAnchor(p *process, l *line, number int64, body []byte) erro
 		return err
 	}
 	l.anchors = append(l.anchors, seen{a, n.Text, body})
+	w.anchorGoverning(l, a.Ordinal)
 	w.trace.say(p.name, "anchor %d of %s is there: up to segment %d", number, w.name(l.Line), a.Ordinal)
 	return nil
 }

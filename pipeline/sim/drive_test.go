@@ -14,93 +14,104 @@ import (
 	"github.com/ledgerlake/ledgerlake/proof"
 )
 
-// An act is one thing that the driver may do, and how likely it is.
+// An act is one thing that the driver may do, how likely it is, and in which
+// worlds; nil: in all.
 type act struct {
 	weight float64
 	do     func(w *world)
+	in     func(p *plan) bool
 }
 
 // acts is what a step may be.
 var acts = []act{
-	{30, func(w *world) { w.produce(w.producer, w.anyLine(), w.dice.from(1, 20), delivered) }},
-	{8, (*world).transact},
-	{8, (*world).startOne},
-	{5, (*world).stopOne},
-	{5, func(w *world) { w.withOne(func(p *process) { w.count("crash:now"); p.kill("now") }) }},
-	{10, (*world).armCrash},
+	{30, func(w *world) { w.produce(w.producer, w.anyLine(), w.dice.from(1, 20), delivered) }, nil},
+	{8, (*world).transact, nil},
+	{8, (*world).startOne, nil},
+	{5, (*world).stopOne, nil},
+	{5, func(w *world) { w.withOne(func(p *process) { w.count("crash:now"); p.kill("now") }) }, nil},
+	{10, (*world).armCrash, nil},
 	{4, func(w *world) {
 		w.withOne(func(p *process) { w.count("freeze:now"); p.freeze(w.sleep(), "now") })
-	}},
-	{6, (*world).armFreeze},
-	{7, (*world).changeWeather},
+	}, nil},
+	{6, (*world).armFreeze, nil},
+	{7, (*world).changeWeather, nil},
 	{3, func(w *world) {
 		w.withOne(func(p *process) { w.count("conns-dropped"); w.say(p.name, "loses its connections"); p.dropConns() })
-	}},
-	{3, (*world).loseKafka},
-	{3, (*world).meddleWithAll},
+	}, nil},
+	{3, (*world).loseKafka, nil},
+	{3, (*world).meddleWithAll, nil},
 	{6, func(w *world) {
-		if w.plan.compacted && !w.forged() {
+		if !w.forged() {
 			w.compact()
 		}
-	}},
-	{6, func(w *world) {
-		if w.plan.brokers > 1 {
-			w.moveLeader(w.anyLine())
-		}
-	}},
+	}, func(p *plan) bool { return p.compacted }},
+	{6, func(w *world) { w.moveLeader(w.anyLine()) }, func(p *plan) bool { return p.brokers > 1 }},
 	{5, func(w *world) {
-		if w.plan.deletes && !w.forged() {
+		if !w.forged() {
 			one(w.dice, (*world).deleteRecords, (*world).deleteUnder)(w, w.anyLine())
 		}
-	}},
+	}, func(p *plan) bool { return p.deletes }},
 	{12, func(w *world) {
-		if w.plan.forges && w.step > w.plan.steps*3/5 {
+		if w.step > w.plan.steps*3/5 {
 			w.forgeNext(w.anyLine())
 		}
-	}},
+	}, func(p *plan) bool { return p.forges }},
+	{6, (*world).restore, func(p *plan) bool { return p.restores }},
 	{6, func(w *world) {
-		if w.plan.restores {
-			w.restore()
-		}
-	}},
-	{6, func(w *world) {
-		if w.plan.forgesAnchors && w.step > w.plan.steps*3/5 {
+		if w.step > w.plan.steps*3/5 {
 			w.forgeAnchor(w.anyLine())
 		}
-	}},
-	{3, func(w *world) {
-		if w.plan.recreates {
-			w.recreate()
-		}
-	}},
+	}, func(p *plan) bool { return p.forgesAnchors }},
+	{3, (*world).recreate, func(p *plan) bool { return p.recreates }},
+
+	{6, (*world).litter, compacts},
+	{5, (*world).look, compacts},
+	{1, (*world).verify, compacts},
+	{18, (*world).erase, governs},
+	{3, (*world).cancel, governs},
+	{4, (*world).hold, governs},
+	{4, (*world).cut, governs},
 }
+
+func compacts(p *plan) bool { return p.compactors > 0 }
+
+func governs(p *plan) bool { return p.governs }
 
 // drive lets things happen, one after the other.
 func (w *world) drive() {
 	for range w.plan.least {
 		w.startOne()
 	}
+	for range w.plan.compactors {
+		w.startCompactor()
+	}
 	for w.step = range w.plan.steps {
 		if w.failed() {
 			return
 		}
-		at := w.dice.Float64() * totalWeight()
-		for _, a := range acts {
-			if at -= a.weight; at < 0 {
-				a.do(w)
-				break
-			}
-		}
+		w.draw().do(w)
 		w.operate()
 		time.Sleep(w.pause())
 	}
 }
 
-func totalWeight() (sum float64) {
+// draw draws what happens next.
+func (w *world) draw() act {
+	sum := 0.0
+	var all []act
 	for _, a := range acts {
-		sum += a.weight
+		if a.in == nil || a.in(&w.plan) {
+			all = append(all, a)
+			sum += a.weight
+		}
 	}
-	return sum
+	at := w.dice.Float64() * sum
+	for _, a := range all {
+		if at -= a.weight; at < 0 {
+			return a
+		}
+	}
+	return all[0]
 }
 
 // pause is the time between two steps: mostly short, sometimes longer than a
@@ -125,7 +136,7 @@ func (w *world) sleep() time.Duration {
 		return w.dice.between(session, 3*session)
 	}
 	w.count("freeze-beyond-grace")
-	return w.dice.between(grace, 2*grace)
+	return w.dice.between(w.plan.grace, 2*w.plan.grace)
 }
 
 func (w *world) anyLine() *line { return w.current()[w.dice.IntN(int(w.plan.partitions))] }
@@ -151,8 +162,13 @@ func (w *world) alive() []*process {
 	return out
 }
 
+// ingests are the processes that are alive and no compactors.
+func (w *world) ingests() []*process {
+	return slices.DeleteFunc(w.alive(), func(p *process) bool { return p.compacts })
+}
+
 func (w *world) startOne() {
-	if len(w.alive()) >= w.plan.most {
+	if len(w.ingests()) >= w.plan.most {
 		return
 	}
 	p := w.startProcess()
@@ -175,11 +191,11 @@ func (w *world) withOne(do func(p *process)) {
 func (w *world) stopOne() { w.withOne((*process).stop) }
 
 func (w *world) armCrash() {
-	w.arm(trap{op: one(w.dice, "create", "create", "created", "created", "get", "get-tail", "list", "send", "send", ""), left: w.dice.from(1, 6)})
+	w.arm(trap{op: one(w.dice, "create", "create", "created", "created", "get", "get-tail", "list", "send", "send", "delete", "deleted", ""), left: w.dice.from(1, 6)})
 }
 
 func (w *world) armFreeze() {
-	w.arm(trap{op: one(w.dice, "create", "created", "send", ""), left: w.dice.from(1, 6), freeze: w.sleep()})
+	w.arm(trap{op: one(w.dice, "create", "created", "send", "delete", ""), left: w.dice.from(1, 6), freeze: w.sleep()})
 }
 
 func (w *world) arm(t trap) {
@@ -227,7 +243,7 @@ func (w *world) loseKafka() {
 // meddleWithAll ends all processes, waits until the group has forgotten them,
 // and moves its offsets.
 func (w *world) meddleWithAll() {
-	for _, p := range w.alive() {
+	for _, p := range w.ingests() {
 		if w.dice.chance(0.5) {
 			p.stop()
 		} else {
@@ -263,9 +279,10 @@ func (w *world) operate() {
 		}
 	}
 	w.bury(2 * session)
-	if len(w.alive()) < w.plan.least && w.dice.chance(0.5) {
+	if len(w.ingests()) < w.plan.least && w.dice.chance(0.5) {
 		w.startProcess()
 	}
+	w.operateCompactors()
 }
 
 // bury removes from the groups those members of which nothing was heard for
@@ -374,6 +391,7 @@ func (w *world) finish() {
 		}
 	})
 	w.drain(last)
+	w.finishCompaction(last)
 	last.stop()
 	w.await(last)
 	if w.failed() {
@@ -419,11 +437,11 @@ func (w *world) checkCommitted(group string) {
 		w.fail("fetch the offsets of group %s: %v", group, err)
 		return
 	}
-	for _, l := range w.current() {
+	for _, l := range w.read() {
 		if l.forged >= 0 || l.forgedAnchor >= 0 {
 			continue
 		}
-		if o, ok := offsets.Lookup(topic, l.Partition); l.state.Ordinal > 0 && (!ok || o.At != l.state.NextOffset) {
+		if o, ok := offsets.Lookup(l.Topic, l.Partition); l.state.Ordinal > 0 && (!ok || o.At != l.state.NextOffset) {
 			w.fail("group %s has committed offset %d of %s after a clean stop, durable is %d", group, o.At, w.name(l.Line), l.state.NextOffset)
 		}
 	}
@@ -453,14 +471,14 @@ func (w *world) drain(last *process) {
 		}
 		time.Sleep(250 * time.Millisecond)
 	}
-	for _, l := range w.current() {
+	for _, l := range w.read() {
 		w.say("", "%s: archived up to %d, Kafka from %d to %d", w.name(l.Line), l.state.NextOffset, l.start, l.end())
 	}
 	w.fail("a healthy process does not archive what is left in 10 minutes")
 }
 
 func (w *world) drained(last *process) bool {
-	for _, l := range w.current() {
+	for _, l := range w.read() {
 		w.mu.Lock()
 		forged, due := l.forged >= 0 || l.forgedAnchor >= 0, l.end() > max(l.start, l.state.NextOffset)
 		w.mu.Unlock()

@@ -41,7 +41,7 @@ var kinds = []string{
 
 // errorsOf are the errors of requests that do nothing, at least not yet.
 var errorsOf = map[string]error{
-	"500": errServer, "503": errBusy, "denied": archive.ErrDenied, "conflict": archive.ErrConflict, "delayed-write": errTimeout,
+	"500": errServer, "503": errBusy, "denied": archive.ErrDenied, "conflict": archive.ErrConflict, "delayed-write": errTimeout, "delayed-delete": errTimeout,
 }
 
 // bucketFault says what goes wrong with a request to the bucket.
@@ -67,13 +67,13 @@ func (w *world) bucketFaultKind(p *process, op string, draw uint64) string {
 			return kind
 		case kind == "conflict" && op == "create":
 			return kind
-		case kind == "replies-lost" && op == "create":
+		case kind == "replies-lost" && (op == "create" || op == "delete"):
 			return "lost-reply"
 		case kind == "writes-delayed" && op == "create":
 			return "delayed-write"
-		case kind == "damaged-reads" && (op == "get" || op == "get-tail"):
+		case kind == "damaged-reads" && (op == "get" || op == "get-tail" || op == "get-range"):
 			return []string{"truncated", "flipped"}[pick%2]
-		case kind == "lists-broken" && op == "list":
+		case kind == "lists-broken" && (op == "list" || op == "versions"):
 			return "list-broken"
 		}
 	}
@@ -83,8 +83,12 @@ func (w *world) bucketFaultKind(p *process, op string, draw uint64) string {
 	switch op {
 	case "create":
 		return []string{"500", "lost-reply", "lost-reply", "delayed-write", "conflict", "exists-after-own-write", "denied"}[pick%7]
-	case "list":
+	case "list", "versions":
 		return []string{"500", "list-broken"}[pick%2]
+	case "delete":
+		return []string{"500", "lost-reply", "delayed-delete", "some-keys", "some-keys", "denied"}[pick%6]
+	case "now", "abort", "uploads":
+		return "500"
 	}
 	return []string{"500", "truncated", "flipped"}[pick%3]
 }

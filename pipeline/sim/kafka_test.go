@@ -17,7 +17,7 @@ func (w *world) produce(c *kgo.Client, l *line, n int, f fate) []*record {
 	var send []*kgo.Record
 	w.mu.Lock()
 	for range n {
-		kind, tenant, value := w.values.next(l.Partition, w.plan.tenants)
+		kind, tenant, value := w.values.next(l.Partition, w.plan.tenants, now)
 		key := []byte(tenant)
 		if w.plan.compacted {
 			key = fmt.Appendf(nil, "k%d", w.dice.IntN(12))

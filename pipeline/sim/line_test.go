@@ -14,6 +14,7 @@ type line struct {
 	archive.Line
 	records []*record // by offset
 	start   int64     // Kafka's log start
+	control bool      // it is that of the control topic
 	epoch   int32     // of its leader
 	gone    bool      // the topic was deleted
 
@@ -27,6 +28,8 @@ type line struct {
 	counts map[string]int
 	forged int64 // ordinal of a forged segment, -1
 
+	compacted
+
 	moments      []moment // by ordinal
 	anchors      []seen   // by number
 	forgedAnchor int64    // number of a forged anchor, -1
@@ -34,10 +37,13 @@ type line struct {
 
 // A placed row is one that is archived.
 type placed struct {
-	record *record // nil for a made row
-	index  int     // among all rows of the line
-	seq    int64
-	reject bool
+	record  *record // nil for a made row
+	index   int     // among all rows of the line
+	seq     int64
+	reject  bool
+	ordinal int64          // of its segment
+	row     *chain.Row     // as it was stamped
+	erased  chain.Sentinel // what the newest catalog's data files lack of it; none where it has no id
 }
 
 // What became of an offset in Kafka.
@@ -72,7 +78,11 @@ func (r *record) decode() {
 		return
 	}
 	r.decoded = true
-	r.reject = decoder.Decode(&r.row, &r.message)
+	d := decoder
+	if r.message.Topic == audit.ControlTopic {
+		d = controlDecoder
+	}
+	r.reject = d.Decode(&r.row, &r.message)
 	if r.reject == nil {
 		if r.coord, r.hasCoord = r.row.Coordinates(); r.hasCoord {
 			r.content = r.row.ContentHash()
@@ -80,12 +90,16 @@ func (r *record) decode() {
 	}
 }
 
-var decoder = &audit.Decoder{PromptPaths: audit.DefaultPromptPaths}
+var (
+	decoder        = &audit.Decoder{PromptPaths: audit.DefaultPromptPaths}
+	controlDecoder = &audit.Decoder{PromptPaths: audit.DefaultPromptPaths, Control: true}
+)
 
 func (w *world) addLine(l archive.Line) *line {
 	n := &line{
 		Line: l, state: archive.NewState(w.root.ArchiveID, l), trees: map[string]*chain.Tree{},
 		logs: map[string][]*placed{}, coords: map[audit.Fingerprint][]*placed{}, forged: -1, forgedAnchor: -1, counts: w.counts,
+		control: l.Topic == audit.ControlTopic, compacted: newCompacted(),
 	}
 	w.lines = append(w.lines, n)
 	return n

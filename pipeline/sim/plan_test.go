@@ -7,11 +7,12 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 )
 
-// Long times, in the bubble's time. The grace is that of the archive; the
-// session is how long the group waits for a silent member.
+// Long times, in the bubble's time. The grace is that of archives that are not
+// compacted; the session is how long the group waits for a silent member.
 const (
 	grace    = 60 * time.Second
 	session  = 9 * time.Second
@@ -45,6 +46,10 @@ type plan struct {
 	anchorRows    int64
 	restores      bool // the bucket is restored from a backup
 	forgesAnchors bool // somebody writes anchors that are none
+
+	grace      time.Duration // of the archive
+	versioning archive.Versioning
+	compaction // none: nothing is compacted, and nobody orders an erasure
 }
 
 // groupings are the ways in which processes come by their partitions.
@@ -78,6 +83,10 @@ func newPlan(d dice) plan {
 		restores:      d.chance(0.25),
 		forgesAnchors: d.chance(0.15),
 	}
+	p.grace = grace
+	if d.chance(0.6) {
+		p.compact(d)
+	}
 	if !exact && !slices.Contains(patient, p.group) {
 		p.group = one(d, patient...)
 	}
@@ -96,9 +105,9 @@ func newPlan(d dice) plan {
 }
 
 func (p plan) String() string {
-	return fmt.Sprintf("%d brokers, %d partitions, up to %d processes, %s, batch %+v, window %d, %d tenants, flaky %.2f, compacted %t, deletes %t, recreates %t, upgrades %t, forges %t, signed %t, copies %t, anchors every %v or %d rows, restores %t, forges anchors %t",
+	return fmt.Sprintf("%d brokers, %d partitions, up to %d processes, %s, batch %+v, window %d, %d tenants, flaky %.2f, compacted %t, deletes %t, recreates %t, upgrades %t, forges %t, signed %t, copies %t, anchors every %v or %d rows, restores %t, forges anchors %t, grace %v, versioning %v, compaction %+v",
 		p.brokers, p.partitions, p.most, p.group, p.batch, p.window, p.tenants, p.flaky, p.compacted, p.deletes, p.recreates, p.upgrades, p.forges,
-		p.signed, p.copies, p.anchorEvery, p.anchorRows, p.restores, p.forgesAnchors)
+		p.signed, p.copies, p.anchorEvery, p.anchorRows, p.restores, p.forgesAnchors, p.grace, p.versioning, p.compaction)
 }
 
 // version returns the version of the n-th process.

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 )
 
@@ -35,7 +36,11 @@ type process struct {
 	asked  atomic.Bool // to stop
 	group  string
 
+	compacts bool // it has no ingest: it is a compactor, or
+	reads    bool // a reader
+
 	mu       sync.Mutex
+	began    time.Time     // the round of a compactor
 	thaw     chan struct{} // closed at the end of a freeze; nil while it runs
 	armed    *trap
 	conns    []*conn
@@ -60,19 +65,68 @@ type point struct {
 	op, key string
 }
 
-// start starts a process.
-func (w *world) startProcess(mutate ...func(*pipeline.Settings)) *process {
-	n := len(w.procs)
+// started returns how many processes of a kind were started.
+func (w *world) started(kind string) (n int) {
+	for _, p := range w.procs {
+		if p.name[:1] == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// newProcess returns a process that does nothing yet.
+func (w *world) newProcess(name string, n int) *process {
 	p := &process{
-		w: w, n: n, name: fmt.Sprintf("p%d", n), done: make(chan struct{}),
+		w: w, n: n, name: name, done: make(chan struct{}),
 		attempts: map[string]int{}, writing: map[string]context.Context{}, stopped: map[archive.Line]error{},
 		started: map[archive.Line]bool{},
 	}
+	w.procs = append(w.procs, p)
+	return p
+}
+
+// run lets a process do something until it is done or asked to stop.
+func (w *world) run(p *process, do func(ctx context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	if p.unplug == nil {
+		p.unplug = func() {}
+	}
+	w.count("start")
+	w.say(p.name, "starts")
+	go func() {
+		defer close(p.done)
+		defer p.unplug()
+		p.err = do(ctx)
+		if !p.dead.Load() {
+			w.say(p.name, "has ended: %v", p.err)
+			p.mu.Lock()
+			p.endedAt = time.Now()
+			if took := p.endedAt.Sub(p.askedAt); p.asked.Load() && !p.froze && took > shutdown+stopSlack {
+				w.fail("%s took %v to stop", p.name, took)
+			}
+			p.mu.Unlock()
+		}
+	}()
+}
+
+// roundBegan returns when a compactor began what it does now.
+func (p *process) roundBegan() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.began
+}
+
+// startProcess starts an ingest.
+func (w *world) startProcess(mutate ...func(*pipeline.Settings)) *process {
+	n := w.started("p")
+	p := w.newProcess(fmt.Sprintf("p%d", n), n)
 	group, opts := w.plan.member(n)
 	plug, unplug := context.WithCancel(context.Background())
 	p.unplug = unplug
 	s := pipeline.Settings{
-		Archive: &store{p}, Group: group, Topics: []string{topic}, Version: w.plan.version(n),
+		Archive: &store{p}, Group: group, Topics: []string{topic}, Version: w.plan.version(n), Scrub: w.policy(),
 		Client: append([]kgo.Opt{
 			kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.Dialer(p.dial), kgo.WithContext(plug), kgo.DisableClientMetrics(), kgo.ClientID(p.name),
 			kgo.MetadataMinAge(100 * time.Millisecond), kgo.FetchMaxWait(3 * time.Second),
@@ -89,6 +143,9 @@ func (w *world) startProcess(mutate ...func(*pipeline.Settings)) *process {
 			return fmt.Sprintf("%11.6f %s ", time.Since(w.trace.start).Seconds(), p.name)
 		})))
 	}
+	if w.plan.governs {
+		s.ControlTopic = audit.ControlTopic
+	}
 	w.anchoring(&s)
 	if w.plan.group == "assign" {
 		s.Topics, s.Assign = nil, w.share(n)
@@ -96,26 +153,8 @@ func (w *world) startProcess(mutate ...func(*pipeline.Settings)) *process {
 	for _, m := range mutate {
 		m(&s)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	p.cancel = cancel
-	w.procs = append(w.procs, p)
-	w.count("start")
-	w.say(p.name, "starts in group %s", s.Group)
 	p.group, p.ingest = s.Group, pipeline.New(s, p.events())
-	go func() {
-		defer close(p.done)
-		defer unplug()
-		p.err = p.ingest.Run(ctx)
-		if !p.dead.Load() {
-			w.say(p.name, "has ended: %v", p.err)
-			p.mu.Lock()
-			p.endedAt = time.Now()
-			if took := p.endedAt.Sub(p.askedAt); p.asked.Load() && !p.froze && took > shutdown+stopSlack {
-				w.fail("%s took %v to stop", p.name, took)
-			}
-			p.mu.Unlock()
-		}
-	}()
+	w.run(p, p.ingest.Run)
 	return p
 }
 
@@ -123,6 +162,9 @@ func (w *world) startProcess(mutate ...func(*pipeline.Settings)) *process {
 // all but one, so that some partitions have two writers.
 func (w *world) share(n int) []pipeline.Partition {
 	var out []pipeline.Partition
+	if w.plan.governs {
+		out = append(out, pipeline.Partition{Topic: audit.ControlTopic})
+	}
 	for i := range w.plan.partitions {
 		if w.plan.partitions == 1 || n%3 == 0 || int(i) != n%int(w.plan.partitions) {
 			out = append(out, pipeline.Partition{Topic: topic, Number: i})

@@ -59,6 +59,12 @@ type world struct {
 	keys   keys
 	heads  map[string]chain.Hash // that were signed, by log and size
 	hidden map[string]bool       // objects that a restored backup does not have; nil: none was restored
+
+	sending  chan struct{} // has room for who sends to the control topic
+	orders   int           // that people gave
+	governs  []*governing  // control rows, as they were archived
+	strewn   map[string]bool
+	contents map[chain.Hash]map[int64]trace1 // of objects, by their hash
 }
 
 // An outcome is what is left of a run.
@@ -78,6 +84,10 @@ func simulate(t *testing.T, s seed) outcome {
 	seedRuntime(uint64(s))
 	forgetDecoders()
 	w := &world{t: t, seed: s, dice: s.dice(0), counts: map[string]int{}, values: newValues(s.dice(1)), heads: map[string]chain.Hash{}}
+	if s.scrubs() {
+		w.values.note = noted
+	}
+	w.strewn, w.contents = map[string]bool{}, map[chain.Hash]map[int64]trace1{}
 	w.plan = newPlan(w.dice)
 	watch := time.AfterFunc(patience, func() { panic(fmt.Sprintf("seed %d hangs: its clock stands still", s)) })
 	defer watch.Stop()
@@ -106,6 +116,7 @@ func forgetDecoders() { pq.Zstd = zstd.Codec{Level: pq.Zstd.Level} }
 // open makes Kafka, the topic, and the archive.
 func (w *world) open() {
 	w.memory = archive.NewMemory()
+	w.memory.SetVersioning(w.plan.versioning)
 	var err error
 	w.kafka, err = kfake.NewCluster(kfake.NumBrokers(w.plan.brokers), kfake.Ports([]int{9093, 9094}[:w.plan.brokers]...), kfake.ListenFn(w.net.Listen),
 		kfake.BrokerConfigs(map[string]string{
@@ -117,7 +128,7 @@ func (w *world) open() {
 	}
 	w.root = archive.Root{
 		Format: archive.Format, ArchiveID: "01KBCDEFGHJKMNPQRSTVWXYZ01",
-		CreatedAt: time.Now().UTC().Format(archive.TimeLayout), GraceSeconds: int64(grace / time.Second),
+		CreatedAt: time.Now().UTC().Format(archive.TimeLayout), GraceSeconds: int64(w.plan.grace / time.Second),
 	}
 	body, err := json.Marshal(w.root)
 	if err != nil {
@@ -128,6 +139,7 @@ func (w *world) open() {
 	}
 	w.root.SHA256 = sha256.Sum256(body)
 	w.makeKeys()
+	w.makeControl()
 	w.makeTopic()
 	w.producer = w.client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(time.Millisecond))
 	w.kafka.ControlKey(int16(kmsg.OffsetCommit), w.seeCommit)
@@ -153,12 +165,17 @@ func (w *world) makeTopic() {
 	if err := w.kafka.CreateTopic(topic, w.plan.partitions, configs); err != nil {
 		w.t.Fatal(err)
 	}
-	id := w.kafka.TopicInfo(topic).TopicID
+	id := topicIDOf(w.kafka, topic)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for n := range w.plan.partitions {
-		w.addLine(archive.Line{Topic: topic, TopicID: base64.RawURLEncoding.EncodeToString(id[:]), Partition: n})
+		w.addLine(archive.Line{Topic: topic, TopicID: id, Partition: n})
 	}
+}
+
+func topicIDOf(kafka *kfake.Cluster, topic string) string {
+	id := kafka.TopicInfo(topic).TopicID
+	return base64.RawURLEncoding.EncodeToString(id[:])
 }
 
 // close ends all that still runs.
@@ -248,6 +265,13 @@ func (w *world) written(p *process, key string, body []byte) {
 	case l.forged >= 0:
 		w.failLocked("%s builds on the forged segment %d: %s", p.name, l.forged, short(key))
 		return
+	case n.Ordinal < l.watermark():
+		// Its writer slept: the ordinal was compacted, and deleted. Nothing may be
+		// built on it, and a compactor takes it away.
+		w.counts["write-below-watermark"]++
+		w.strewn[key] = true
+		w.trace.say(p.name, "%s is there again, below the watermark %d", short(key), l.watermark())
+		return
 	case n.Ordinal != l.state.Ordinal:
 		w.failLocked("%s creates %s, the next ordinal is %d", p.name, short(key), l.state.Ordinal)
 		return
@@ -256,7 +280,11 @@ func (w *world) written(p *process, key string, body []byte) {
 		w.failLocked("%s creates %s: %v", p.name, short(key), err)
 		return
 	}
-	w.writer = &l.writer
+	if l.control {
+		w.governed(l, n.Ordinal)
+	} else {
+		w.writer = &l.writer
+	}
 	w.trace.say(p.name, "%s is there: offsets up to %d of %d", short(key), l.state.NextOffset, l.end())
 }
 
@@ -271,6 +299,15 @@ func (w *world) lineLocked(topicID string, partition int32) *line {
 
 // current returns the lines of the topic as it is now.
 func (w *world) current() []*line { return w.lines[len(w.lines)-int(w.plan.partitions):] }
+
+// read returns the lines that processes read now: those of the topic, and that
+// of the control topic where there is one.
+func (w *world) read() []*line {
+	if l := w.controlLine(); l != nil {
+		return append([]*line{l}, w.current()...)
+	}
+	return w.current()
+}
 
 // name writes a line in short.
 func (w *world) name(l archive.Line) string {
@@ -304,7 +341,7 @@ func (w *world) seeCommit(req kmsg.Request) (kmsg.Response, error, bool) {
 		for _, p := range r.Topics[i].Partitions {
 			w.counts["offset-commit"]++
 			w.trace.say("", "group %s commits offset %d of partition %d", r.Group, p.Offset, p.Partition)
-			if err := w.mayCommit(r.Group, id, &p); err != nil {
+			if err := w.mayCommit(r.Group, r.Topics[i].Topic, id, &p); err != nil {
 				w.failLocked("group %s: %v", r.Group, err)
 			}
 		}
@@ -315,13 +352,13 @@ func (w *world) seeCommit(req kmsg.Request) (kmsg.Response, error, bool) {
 // mayCommit requires that what is committed is durable. A commit that names no
 // topic id, or one that was looked up by the name, may be meant for a topic of
 // the same name that is gone.
-func (w *world) mayCommit(group, topicID string, p *kmsg.OffsetCommitRequestTopicPartition) error {
+func (w *world) mayCommit(group, topic, topicID string, p *kmsg.OffsetCommitRequestTopicPartition) error {
 	if strings.HasSuffix(group, ".vouchers") {
 		return w.mayVouch(p)
 	}
 	durable := int64(-1)
 	for _, l := range w.lines {
-		if l.Partition == p.Partition && (l.TopicID == topicID || topicID == noTopicID || w.plan.group == "assign") {
+		if l.Partition == p.Partition && (topic == "" || topic == l.Topic) && (l.TopicID == topicID || topicID == noTopicID || w.plan.group == "assign") {
 			durable = max(durable, l.state.NextOffset)
 		}
 	}
