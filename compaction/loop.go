@@ -91,6 +91,13 @@ type Cycle struct {
 // the one that has the control lines; where two are, nothing happens twice. The
 // error is that of what concerns all lines: nothing was done then.
 func (g *Governor) Cycle(ctx context.Context, lines []archive.Line, lead bool) (*Cycle, error) {
+	if lead && g.last == nil {
+		last, err := g.surveyAll(ctx)
+		if err != nil {
+			return nil, err
+		}
+		g.last = last
+	}
 	s, err := g.look(ctx, lines)
 	if err != nil {
 		return nil, err

@@ -204,13 +204,12 @@ func (s *stage) looks() (args []string) {
 // until waits for something that is about to happen.
 func (s *stage) until(what string, happened func() bool) {
 	s.t.Helper()
-	for range 600 {
+	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(100 * time.Millisecond) {
 		if happened() {
 			return
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
-	s.t.Fatalf("60 s, and not yet: %s: %+v", what, s.states())
+	s.t.Fatalf("a minute, and not yet: %s: %+v", what, s.states())
 }
 
 // compacting starts a compactor, which the returned func stops.
@@ -421,6 +420,98 @@ func TestErasures(t *testing.T) {
 	if code != exitDone || strings.Count(out, audited) != 2 {
 		t.Errorf("exit %d, %v: %s", code, err, out)
 	}
+}
+
+// once runs the command once, and requires exit code 0.
+func (s *stage) once() {
+	s.t.Helper()
+	if out, code, err := s.call(slices.Concat([]string{"once", "--catalog-key", s.keys["catalogs"]}, s.args)...); code != exitDone {
+		s.t.Fatalf("once: exit %d: %v: %s", code, err, out)
+	}
+}
+
+// A tenant is offboarded by single runs: first shown, then ordered. What was
+// shown changes nothing; in the end nothing of it is left but its control log, and
+// of the other tenant all.
+func TestOffboarding(t *testing.T) {
+	s := newStage(t)
+	s.archiving()
+	now := time.Now()
+	const mine, others = "the secret of who leaves", "the secret of who stays"
+	for range 3 {
+		s.produce("acme", "u-of-acme", "s", "t", mine, now)
+		s.produce("globex", "u-of-globex", "s", "t", others, now)
+	}
+	s.until("all is archived", func() bool { return len(s.holders(others)) > 0 && len(s.holders(mine)) > 0 })
+	s.order(exitDone, "hold", "--tenant", "acme", "--user", "u-of-acme", "--reason", "a case", "--wait", "30s")
+	s.order(exitDone, "release", "--tenant", "acme", "--user", "u-of-acme", "--reason", "the case is over", "--force", "--wait", "30s")
+	time.Sleep(time.Second) // an anchor covers them
+	plan, code, err := s.call(append([]string{"plan"}, s.looks()...)...)
+	if code != exitDone || !strings.Contains(plan, "compact segments") && !strings.Contains(plan, "wait: too few") {
+		t.Errorf("plan: exit %d, %v: %s", code, err, plan)
+	}
+	s.once()
+	if lines := s.statuses(); lines[archive.Line{Topic: audited, Partition: 0}].Rows != 3 {
+		t.Errorf("%+v", lines)
+	}
+
+	offboard := []string{"offboard", "--tenant", "acme", "--reason", "the contract ended"}
+	shown, code, err := s.call(slices.Concat(offboard, s.args)...)
+	if code != exitDone || !strings.Contains(shown, "cut at 3") || !strings.Contains(shown, "contexts of orders and holds to be erased: 2") || !strings.Contains(shown, "nothing was ordered") {
+		t.Fatalf("exit %d, %v: %s", code, err, shown)
+	}
+	s.once()
+	if len(s.holders(mine)) == 0 {
+		t.Fatal("it went although it was only shown")
+	}
+	if _, code, err := s.call(slices.Concat([]string{"offboard", "--tenant", "nobody", "--reason", "r"}, s.args)...); code != exitNothing {
+		t.Errorf("nobody: exit %d, %v", code, err)
+	}
+	if out, code, err := s.call(slices.Concat(offboard, []string{"--yes"}, s.args)...); code != exitDone {
+		t.Fatalf("exit %d, %v: %s", code, err, out)
+	}
+	s.until("nothing is left", func() bool {
+		s.once()
+		time.Sleep(time.Second)
+		return len(s.holders(mine, "u-of-acme")) == 0
+	})
+	if len(s.holders(others)) == 0 {
+		t.Error("the other tenant went too")
+	}
+	s.until("the orders of it are closed", func() bool {
+		s.once()
+		time.Sleep(time.Second)
+		for _, e := range s.states() {
+			if e.State != "closed" {
+				return false
+			}
+		}
+		return true
+	})
+	s.ingest()
+	s.once()
+	s.verify(0)
+	if out, code, err := s.call(append([]string{"versions"}, s.looks()...)...); code != exitDone {
+		t.Errorf("versions: exit %d, %v: %s", code, err, out)
+	}
+}
+
+// statuses returns how far each line is; topic ids are left out.
+func (s *stage) statuses() map[archive.Line]statusJSON {
+	s.t.Helper()
+	out, code, err := s.call(slices.Concat([]string{"status", "--json"}, s.looks())...)
+	if code != exitDone {
+		s.t.Fatalf("status: exit %d: %v", code, err)
+	}
+	var told struct{ Lines []statusJSON }
+	if err := json.Unmarshal([]byte(out), &told); err != nil {
+		s.t.Fatal(err)
+	}
+	all := map[archive.Line]statusJSON{}
+	for _, l := range told.Lines {
+		all[archive.Line{Topic: l.Topic, Partition: l.Partition}] = l
+	}
+	return all
 }
 
 // Two processes of a group share the lines, and one of them leads; what one had
