@@ -100,6 +100,24 @@ func (e *Engine) readFilters(ctx context.Context, key string) (*filters, error) 
 	if err != nil {
 		return nil, err
 	}
+	return filtersBy(footer, func(s parquet.Span) ([]byte, error) { return e.span(ctx, key, tail, size, s) })
+}
+
+// remember keeps the filters of a file that was just made.
+func (c *bloomCache) remember(key string, object []byte) {
+	footer, err := parquet.ParseFooter(object, int64(len(object)))
+	if err != nil {
+		return // which its reader finds out
+	}
+	x, err := filtersBy(footer, func(s parquet.Span) ([]byte, error) {
+		return append([]byte(nil), object[s.Offset:s.Offset+s.Size]...), nil
+	})
+	if err == nil {
+		c.put(key, x)
+	}
+}
+
+func filtersBy(footer *parquet.Footer, read func(parquet.Span) ([]byte, error)) (*filters, error) {
 	x := &filters{columns: map[string][][]byte{}}
 	for _, column := range bloomColumns {
 		spans, ok, err := footer.Blooms(column)
@@ -111,7 +129,7 @@ func (e *Engine) readFilters(ctx context.Context, key string) (*filters, error) 
 		}
 		all := [][]byte{}
 		for _, s := range spans {
-			filter, err := e.span(ctx, key, tail, size, s)
+			filter, err := read(s)
 			if err != nil {
 				return nil, err
 			}

@@ -174,6 +174,7 @@ type memo struct {
 	files   []archive.CatalogFile
 	logs    map[string]*logState // of logs that a pass went through, behind its version
 	logsOf  chain.Hash           // the version's text
+	made    int64                // how many files its segments became
 	apart   map[string]bool      // keys of files that begin an epoch
 	looked  map[look]string      // what came of looks: "" nothing is left to take, or the holds that keep something
 	gone    map[string]bool      // keys of which no version was left

@@ -129,9 +129,10 @@ func minus(r [2]int64, others [][2]int64) (left [][2]int64) {
 		if o[0] > r[0] {
 			left = append(left, [2]int64{r[0], o[0] - 1})
 		}
-		if r[0] = o[1] + 1; r[0] > r[1] {
+		if o[1] >= r[1] {
 			return left
 		}
+		r[0] = o[1] + 1
 	}
 	return append(left, r)
 }
@@ -141,7 +142,7 @@ func union(ranges, others [][2]int64) (all [][2]int64) {
 	both := slices.Concat(ranges, others)
 	slices.SortFunc(both, func(a, b [2]int64) int { return int(min(max(a[0]-b[0], -1), 1)) })
 	for _, r := range both {
-		if n := len(all); n > 0 && r[0] <= all[n-1][1]+1 {
+		if n := len(all); n > 0 && r[0]-1 <= all[n-1][1] {
 			all[n-1][1] = max(all[n-1][1], r[1])
 			continue
 		}

@@ -22,6 +22,7 @@ type Sight struct {
 	Anchors  []*archive.Anchor       // from the one before that covers the watermark on, up to one that counts
 	Newest   *archive.Anchor         // the last of them; nil: none counts
 	Tenants  map[string]bool         // that have a log on the line, as far as orders ask
+	Made     int64                   // how many files the segments of the last pass became, 0 where that is not known
 	StoreNow time.Time               // by the store's clock
 	// Versions are the versions of the catalog that are there, and when they were
 	// written by the store's clock; Parts the keys of parts that are there.
@@ -58,7 +59,7 @@ func (s *Sight) anchored() int64 {
 // look reads what a pass goes by: first the catalog, then the anchors, so that
 // these are never older than what the catalog was made of.
 func (e *Engine) look(ctx context.Context, l archive.Line, m *memo, d *Duties) (*Sight, error) {
-	s := &Sight{Line: l, Tenants: map[string]bool{}}
+	s := &Sight{Line: l, Tenants: map[string]bool{}, Made: m.made}
 	var err error
 	if s.StoreNow, err = e.Archive.Now(ctx); err != nil {
 		return nil, fmt.Errorf("the store's time: %w", err)

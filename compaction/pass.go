@@ -44,6 +44,7 @@ type pass struct {
 	looked    map[look]string              // what came of looks
 	swept     bool                         // there was a sweep, and no upload may still come to something
 	strayed   []string                     // what it found
+	asking    int                          // of how many files filters are still read to find repeats
 	looking   int64                        // bytes of files that are still read to find repeats
 	versions  map[string][]archive.Version // by key, as far as they were asked for
 }
@@ -127,6 +128,7 @@ func (p *pass) more() bool {
 func (p *pass) begins() {
 	p.hashers, p.puts = chain.NewHashers(p.e.LogKeys), newPutter(p.e)
 	p.watermark, p.res.Anchored, p.looking = p.s.watermark(), p.s.anchored(), p.e.PassBytes/16
+	p.asking = filtersAsked
 	p.removed, p.touched, p.gone, p.locked = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	p.versions, p.cuts = map[string][]archive.Version{}, map[string]*archive.CatalogCut{}
 	p.entries = newEntries(p.s, p.d)
@@ -173,6 +175,9 @@ func (p *pass) compact() error {
 	if err != nil {
 		return err
 	}
+	if err := p.states(w.tenants()); err != nil {
+		return err
+	}
 	p.fit()
 	for _, tenant := range w.tenants() {
 		if err := p.compactLog(w, tenant); err != nil {
@@ -180,6 +185,7 @@ func (p *pass) compact() error {
 		}
 		delete(w.logs, tenant)
 	}
+	p.m.made = int64(len(p.added))
 	p.watermark = w.to
 	if next := p.plan.Compact.To; w.to == next && int64(n) == p.plan.Waiting && !p.s.behind {
 		p.watermark = max(p.watermark, p.s.anchored()+1) // void ones at the end
@@ -194,10 +200,7 @@ func (p *pass) compact() error {
 
 // compactLog turns the rows of one log into data files.
 func (p *pass) compactLog(w *window, tenant string) error {
-	state, err := p.stateOf(tenant)
-	if err != nil {
-		return err
-	}
+	state := p.stateOf(tenant)
 	t := &logTask{
 		pass: p, w: w, rows: w.logs[tenant].rows, tenant: p.tenant(tenant),
 		c: &checker{log: p.logOf(tenant), state: state, hashers: p.hashers},
@@ -295,24 +298,41 @@ func (p *pass) logOf(tenant string) chain.Log {
 	return chain.Log{ArchiveID: p.e.Root.ArchiveID, Tenant: tenant, Topic: p.l.Topic, TopicID: p.l.TopicID, Partition: p.l.Partition}
 }
 
-// stateOf returns a log behind its newest row that is compacted: as the pass
-// before left it, else by its newest file, by its cut, or empty.
-func (p *pass) stateOf(tenant string) (*logState, error) {
-	if s := p.m.logs[tenant]; s != nil {
-		return s.clone(), nil
-	}
-	f := p.s.last(tenant)
-	if f == nil {
-		if cut := p.s.cut(tenant); cut != nil {
-			return &logState{head: cut.Head, tree: chain.Tree{Size: cut.Size, Frontier: slices.Clone(cut.Frontier)}}, nil
+// filtersAsked is of how many files one pass reads the filters to find repeats:
+// those that were written lately are remembered.
+const filtersAsked = 256
+
+// statesParallel is how many logs are asked for at once where they stand.
+const statesParallel = 16
+
+// states finds out where logs stand that the pass before did not leave.
+func (p *pass) states(tenants []string) error {
+	tenants = slices.DeleteFunc(slices.Clone(tenants), func(tenant string) bool {
+		return p.m.logs[tenant] != nil || p.s.last(tenant) == nil
+	})
+	i := 0
+	for m, err := range ahead(p.ctx, tenants, statesParallel, func(ctx context.Context, tenant string) (*archive.DataFile, error) {
+		return p.e.dataMetadata(ctx, p.s.last(tenant))
+	}) {
+		if err != nil {
+			return err
 		}
-		return &logState{}, nil
+		p.m.logs[tenants[i]] = &logState{scheme: m.Scheme, epoch: m.Epoch, head: m.HeadOut, tree: chain.Tree{Size: m.FirstSeq + m.Rows, Frontier: m.FrontierOut}}
+		i++
 	}
-	m, err := p.e.dataMetadata(p.ctx, f)
-	if err != nil {
-		return nil, err
+	return nil
+}
+
+// stateOf returns a log behind its newest row that is compacted: as the pass
+// before or its newest file leaves it, by its cut, or empty.
+func (p *pass) stateOf(tenant string) *logState {
+	if s := p.m.logs[tenant]; s != nil {
+		return s.clone()
 	}
-	return &logState{scheme: m.Scheme, epoch: m.Epoch, head: m.HeadOut, tree: chain.Tree{Size: m.FirstSeq + m.Rows, Frontier: m.FrontierOut}}, nil
+	if cut := p.s.cut(tenant); cut != nil {
+		return &logState{head: cut.Head, tree: chain.Tree{Size: cut.Size, Frontier: slices.Clone(cut.Frontier)}}
+	}
+	return &logState{}
 }
 
 // tailBytes is how much of the end of an object is read for its metadata.

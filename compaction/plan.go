@@ -304,7 +304,7 @@ func (p *planner) whyCompact(entries []archive.AnchorSegment) string {
 		return "all that is anchored is compacted"
 	case p.orderWaits():
 		return "an order is due"
-	case int64(len(entries)) >= p.MinSegments:
+	case int64(len(entries)) >= max(p.MinSegments, p.s.Made): // a pass is to leave fewer objects than it found
 		return fmt.Sprintf("%d segments wait", len(entries))
 	case bytes >= p.windowBytes():
 		return fmt.Sprintf("segments of %d bytes wait", bytes)

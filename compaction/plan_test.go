@@ -28,6 +28,7 @@ type sketch struct {
 	orders   []Duty
 	entries  []archive.CatalogRedaction
 	cuts     map[string]int64
+	made     int64
 	settings func(*Settings)
 }
 
@@ -67,6 +68,7 @@ func (k *sketch) sight() *Sight {
 	if s.Newest == nil {
 		s.Newest = &archive.Anchor{Ordinal: 99}
 	}
+	s.Made = k.made
 	return s
 }
 
@@ -137,6 +139,8 @@ func TestPlans(t *testing.T) {
 		"nothing":                       {sketch{}, ""},
 		"young segments wait":           {sketch{segments: few(63, 9)}, ""},
 		"many do not":                   {sketch{segments: few(64, 0)}, "compact 100-164"},
+		"of many logs":                  {sketch{segments: few(99, 0), made: 100}, ""},
+		"of as many":                    {sketch{segments: few(100, 0), made: 100}, "compact 100-200"},
 		"old ones do not":               {sketch{segments: few(3, 10)}, "compact 100-103"},
 		"once":                          {sketch{segments: few(1, 0), settings: func(s *Settings) { s.Once = true }}, "compact 100-101"},
 		"as many as a pass takes":       {sketch{segments: few(64, 0), settings: func(s *Settings) { s.Memory = 24 * 25 << 10 }}, "compact 100-102"},

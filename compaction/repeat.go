@@ -23,10 +23,14 @@ func (p *pass) repeats(tenant string, rows []*chain.Row) error {
 	}
 	left := p.e.RepeatFiles
 	for _, f := range slices.Backward(p.s.filesOf(tenant)) {
-		if left == 0 || f.Bytes > p.looking {
+		if left--; left < 0 || f.Bytes > p.looking {
 			break
 		}
-		left--
+		if p.e.blooms.get(f.Key) == nil {
+			if p.asking--; p.asking < 0 {
+				break
+			}
+		}
 		if err := p.repeatsIn(&f, &w); err != nil {
 			return err
 		}

@@ -101,7 +101,7 @@ func (p *pass) newest(strays []string, list *listing) error {
 			needed = append(needed, key)
 		}
 	}
-	if entries := p.s.entries(); len(entries) > 99 {
+	if entries := p.s.entries(); len(entries) > 0 {
 		needed = append(needed, archive.SegmentKey(p.l, entries[0].Ordinal))
 	}
 	if err := p.askVersions(needed); err != nil {

@@ -123,6 +123,7 @@ func (p *pass) put(f archive.CatalogFile, m *archive.DataFile, object []byte) er
 	p.added = append(p.added, f)
 	p.res.Files, p.res.FileBytes = p.res.Files+1, p.res.FileBytes+f.Bytes
 	p.touched[f.Day] = true
+	p.e.blooms.remember(f.Key, object)
 	return p.puts.create(p.ctx, f.Key, object)
 }
 
