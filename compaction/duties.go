@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -77,41 +78,39 @@ func (s *survey) closed(topic string, o *control.Order) bool {
 	if expires(o) {
 		return true
 	}
-	return o.Gone && s.doneRows(topic, o.Tenant)[o.Seq]
+	return o.Gone && within(s.doneRows(topic, o.Tenant), o.Seq)
 }
 
 // doneRows returns the rows of a tenant's control log that receipts name which
-// count.
-func (s *survey) doneRows(topic, tenant string) map[int64]bool {
+// count. What they name is somebody's word: it may be any rows.
+func (s *survey) doneRows(topic, tenant string) [][2]int64 {
 	if done, ok := s.done[tenant]; ok {
 		return done
 	}
-	done := map[int64]bool{}
+	var done [][2]int64
 	for o := range s.gov.Tenant(tenant).Orders() {
 		for _, round := range o.Rounds {
 			if !round.Anchored {
 				continue
 			}
 			for _, p := range round.Parts {
-				addDone(done, topic, p.Receipt)
+				for _, e := range p.Receipt.Erased {
+					if e.Log.Topic == topic {
+						done = append(done, e.Ranges...)
+					}
+				}
 			}
 		}
 	}
+	done = union(nil, done)
 	s.done[tenant] = done
 	return done
 }
 
-func addDone(done map[int64]bool, topic string, r *control.Receipt) {
-	for _, e := range r.Erased {
-		if e.Log.Topic != topic {
-			continue
-		}
-		for _, span := range e.Ranges {
-			for seq := span[0]; seq <= span[1]; seq++ {
-				done[seq] = true
-			}
-		}
-	}
+// within reports whether one of ranges, which are in order and apart, has a row.
+func within(ranges [][2]int64, seq int64) bool {
+	i, _ := slices.BinarySearchFunc(ranges, seq, func(r [2]int64, seq int64) int { return cmp.Compare(r[1], seq) })
+	return i < len(ranges) && ranges[i][0] <= seq
 }
 
 // ordersOf returns a tenant's redactions in the order of its control log.

@@ -28,7 +28,7 @@ type survey struct {
 	failed map[archive.Line]error // lines of which the catalog or the anchors could not be read
 
 	// Made when they are asked for.
-	done    map[string]map[int64]bool
+	done    map[string][][2]int64
 	cancels map[string]map[string][]*control.Row
 	named   map[log]map[string][][2]int64
 }
@@ -91,7 +91,7 @@ func (g *Governor) views(ctx context.Context, s *survey, lines []archive.Line) e
 
 // govern reads the store's time, and then the control logs.
 func (g *Governor) govern(ctx context.Context) (s *survey, err error) {
-	s = &survey{done: map[string]map[int64]bool{}, cancels: map[string]map[string][]*control.Row{}, named: map[log]map[string][][2]int64{}}
+	s = &survey{done: map[string][][2]int64{}, cancels: map[string]map[string][]*control.Row{}, named: map[log]map[string][][2]int64{}}
 	if s.now, err = g.engine.Archive.Now(ctx); err != nil {
 		return nil, fmt.Errorf("the store's time: %w", err)
 	}
