@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/proof"
 	"github.com/ledgerlake/ledgerlake/proof/prooftest"
 )
 
@@ -163,5 +164,68 @@ func TestKeyedLogs(t *testing.T) {
 		w.govern(New(w.settings))
 		w.wantNowhere(secret)
 		w.wantExit(3)
+	}
+}
+
+// An archive that nobody signs is compacted, and its catalogs are notes without
+// signatures.
+func TestUnsignedArchives(t *testing.T) {
+	w := newWorld(t)
+	w.Archive.Signers, w.settings.Keys, w.settings.Signers = nil, nil, nil
+	w.calls.Segment(func(b *prooftest.Batch) { told(b, "acme", "t-1") })
+	w.calls.Anchor()
+	w.land()
+	for range 3 {
+		w.passes(New(w.settings), w.calls.Line, nil)
+		w.later(2 * time.Hour)
+	}
+	r, err := proof.Verify(context.Background(), w.store, proof.Options{Unsigned: true})
+	if err != nil || r.ExitCode() != 0 || r.Totals.Segments != 0 || r.Totals.Rows != 3 {
+		t.Fatalf("%v %+v", err, r)
+	}
+}
+
+// A key that signs catalogs is good where a good anchor names it: for the process
+// that signs with it, and for the next one.
+func TestKeysThatAnchorsIntroduce(t *testing.T) {
+	w := newWorld(t)
+	catalogs := prooftest.Signer("catalogs.example")
+	w.Keys.Catalog = []string{catalogs.VKey()}
+	w.settings.Signers = by(catalogs)
+	w.calls.Segment(func(b *prooftest.Batch) { told(b, "acme", "t-1") })
+	w.calls.Anchor()
+	w.calls.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+	w.calls.Anchor()
+	w.land()
+	for range 3 {
+		w.passes(New(w.settings), w.calls.Line, nil)
+		w.later(2 * time.Hour)
+	}
+	if r := w.wantExit(0); r.Totals.Segments != 0 {
+		t.Fatalf("%+v", r.Totals)
+	}
+}
+
+// Anchors above the newest that a good key signed are no reason to compact what
+// they cover, and are told of.
+func TestAnchorsOfStrangersDoNotCount(t *testing.T) {
+	w := newWorld(t)
+	w.calls.Segment(func(b *prooftest.Batch) { told(b, "acme", "t-1") })
+	w.calls.Anchor()
+	w.calls.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+	w.Archive.Signers = []*sign.Signer{prooftest.Signer("stranger")}
+	w.calls.Anchor()
+	w.land()
+	warned := 0
+	w.settings.Events.Warn = func(_ archive.Line, _ string, err error) {
+		if strings.Contains(err.Error(), "stranger") {
+			warned++
+		}
+	}
+	e := New(w.settings)
+	w.passes(e, w.calls.Line, nil)
+	c, err := archive.NewestCatalog(context.Background(), w.store, w.calls.Line, nil)
+	if err != nil || c.Watermark != 1 || warned != 1 {
+		t.Fatalf("%v, watermark %d, %d warnings", err, c.Watermark, warned)
 	}
 }

@@ -3,6 +3,7 @@ package compaction
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"iter"
 	"sync/atomic"
@@ -78,6 +79,8 @@ func (s *sleeper) Abort(ctx context.Context, u archive.Upload) error {
 	return s.Store.Abort(ctx, u)
 }
 
+var stride = flag.Int64("stride", 3, "sleep before every so many-th call; 1 takes all")
+
 // A compactor can fall asleep before any call of a pass, for longer than the
 // grace, while another one does all that there is to do, and wakes up.
 // TestASleeperLosesNothing tries that for each call of a pass, at each point of a
@@ -90,9 +93,7 @@ func TestASleeperLosesNothing(t *testing.T) {
 			if !slept {
 				break
 			}
-			if testing.Short() {
-				at += 6
-			}
+			at += *stride - 1
 		}
 	}
 }
