@@ -83,6 +83,7 @@ type Cycle struct {
 	Failed   map[archive.Line]error // [ErrHalted], or the store's; also lines that could not be looked at
 	More     bool                   // some line has more to do now
 	Sent     int                    // records
+	Expiries []*Expiry              // that were ordered by policy, as lead
 	Standing []Standing             // of every order, as lead
 }
 
@@ -199,7 +200,7 @@ func (g *Governor) leads(ctx context.Context, c *Cycle) error {
 	if err != nil {
 		g.warn("receipts wait", err)
 	}
-	more, err := g.expire(ctx, s)
+	more, err := g.expire(ctx, s, c)
 	if err != nil {
 		g.warn("retention waits", err)
 	}
@@ -207,7 +208,7 @@ func (g *Governor) leads(ctx context.Context, c *Cycle) error {
 }
 
 // expire returns the records of what is due to go by policy.
-func (g *Governor) expire(ctx context.Context, s *survey) ([]audit.Message, error) {
+func (g *Governor) expire(ctx context.Context, s *survey, c *Cycle) ([]audit.Message, error) {
 	if g.Policies == nil || !g.expired.IsZero() && s.now.Sub(g.expired) < expireEvery {
 		return nil, nil
 	}
@@ -216,6 +217,11 @@ func (g *Governor) expire(ctx context.Context, s *survey) ([]audit.Message, erro
 		return nil, err
 	}
 	g.expired = s.now
+	for _, x := range all {
+		if !x.Nothing() {
+			c.Expiries = append(c.Expiries, x)
+		}
+	}
 	return g.expiryRecords(s, all)
 }
 

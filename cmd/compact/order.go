@@ -18,6 +18,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/compaction"
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/control"
+	"github.com/ledgerlake/ledgerlake/retention"
 )
 
 // erase is the command that orders an erasure.
@@ -30,6 +31,10 @@ func erase(ctx context.Context, in invocation) error {
 			return err
 		}
 		p.found(found)
+		policy := p.policies.For(o.Tenant)
+		if why := policy.Refuse(retention.Order{Hard: o.Hard}, p.at); why != "" && !o.Force {
+			return fmt.Errorf("refused by policy: %s: nothing was ordered; --force orders it for when the policy allows it", why)
+		}
 		if len(found) == 0 && !o.Force {
 			return fmt.Errorf("%w: no row is known that is meant: nothing was ordered; --force orders it all the same, for rows that come late", errNothing)
 		}

@@ -122,6 +122,22 @@ func (r *report) passed(p *compaction.Result) {
 	r.log.Info("compacted", fields...)
 }
 
+// expires tells of what was ordered by policy.
+func (r *report) expires(x *compaction.Expiry) {
+	fields := lineFields(x.Line)
+	if r.tenants {
+		fields = append(fields, zap.String("tenant", x.Tenant))
+	}
+	if x.Cut != nil {
+		r.log.Info("rows are to go by policy", append(fields[:len(fields):len(fields)], zap.String("id", x.CutID), zap.String("policy", x.Cut.Policy),
+			zap.Int64("size", x.Cut.Size), zap.Int64("rows", x.Cutting.Rows), zap.Int64("bytes", x.Cutting.Bytes))...)
+	}
+	for _, p := range x.Payloads {
+		r.log.Info("content is to go by policy", append(fields[:len(fields):len(fields)], zap.String("id", p.ID), zap.String("policy", p.Redaction.Reason),
+			zap.Int64("below", *p.Redaction.Target.Before), zap.Int64("rows", p.Of.Rows), zap.Int64("bytes", p.Of.Bytes))...)
+	}
+}
+
 func (r *report) total() []zap.Field {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -202,6 +202,9 @@ func (p *process) took(c *compaction.Cycle) (more bool) {
 	if c.Sent > 0 {
 		p.log.Info("control records sent", zap.Int("records", c.Sent))
 	}
+	for _, x := range c.Expiries {
+		p.report.expires(x)
+	}
 	return c.More
 }
 
@@ -248,6 +251,9 @@ func (p *process) onceThrough(ctx context.Context, in invocation) error {
 		c, err := p.governor.Cycle(ctx, slices.DeleteFunc(slices.Clone(lines), func(l archive.Line) bool { return failed[l] != nil }), true)
 		if c != nil {
 			p.metrics.took(c)
+			for _, x := range c.Expiries {
+				p.report.expires(x)
+			}
 			for l, err := range c.Failed {
 				failed[l] = err
 			}

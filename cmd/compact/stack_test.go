@@ -348,6 +348,11 @@ func TestErasures(t *testing.T) {
 	}
 	s.order(exitNothing, erase("--user", "nobody")...)
 	s.order(exitBadUse, erase("--user", "u", "--turn", "t")...)
+	worm := filepath.Join(t.TempDir(), "retention.yaml")
+	if err := os.WriteFile(worm, []byte("tenants: {acme: {profile: sec17a4}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.order(exitFailed, erase("--turn", "t-1", "--retention-file", worm)...)
 	if n := len(s.states()); n > 0 {
 		t.Errorf("%d orders", n)
 	}
