@@ -134,6 +134,9 @@ func TestReadersThatAreNotOurs(t *testing.T) {
 			"two lists": listRows(),
 		} {
 			for writer, write := range writers {
+				if writer == "merged" && len(rows) < 400 {
+					continue // into one row group, as it was
+				}
 				t.Run(variable+"/"+name+"/"+writer, func(t *testing.T) {
 					a := ask(t, variable, write(t, rows))
 					sameAnswer(t, "pyarrow", a.Arrow, rows)
