@@ -302,11 +302,21 @@ func (p *pass) whole(e *entry) (bool, error) {
 	if p.s.StoreNow.Before(e.duty.DueAt) {
 		return false, nil
 	}
-	above, err := archive.ListSegments(p.ctx, p.e.Archive, p.l, p.s.anchored()+1)
-	if errors.Is(err, archive.ErrBreaks) {
-		return false, nil // which is for ingest to find out
+	return p.nothingAbove()
+}
+
+// nothingAbove reports whether there is no segment that no anchor covers. It asks
+// once, and not before all else was read.
+func (p *pass) nothingAbove() (bool, error) {
+	if p.above == nil {
+		above, err := archive.ListSegments(p.ctx, p.e.Archive, p.l, p.s.anchored()+1)
+		if err != nil && !errors.Is(err, archive.ErrBreaks) { // a hole is for ingest to find out
+			return false, err
+		}
+		some := err != nil || len(above) > 0
+		p.above = &some
 	}
-	return len(above) == 0, err
+	return !*p.above, nil
 }
 
 // sources lists the objects that held rows from which something was taken now,

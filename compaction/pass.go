@@ -41,6 +41,7 @@ type pass struct {
 	logs      map[string]*logState
 	cuts      map[string]*archive.CatalogCut // that are carried out in this pass
 	entries   *entries
+	above     *bool                        // whether there are segments that no anchor covers; nil: nobody asked
 	looked    map[look]string              // what came of looks
 	swept     bool                         // there was a sweep, and no upload may still come to something
 	strayed   []string                     // what it found
