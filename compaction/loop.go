@@ -32,8 +32,11 @@ type Rules struct {
 	// nothing is sent, so that nothing is receipted, cut or expires.
 	Send   func(ctx context.Context, records []audit.Message) error
 	Signer note.Signer // of those records; nil signs none
-	By     string      // who orders, in records of expiry
-	Warn   func(text string, err error)
+	// ListEvery is how long a line may stay unseen that nobody knew of; 1 minute. The
+	// bucket is listed again before a receipt is sent.
+	ListEvery time.Duration
+	By        string // who orders, in records of expiry
+	Warn      func(text string, err error)
 }
 
 // A Governor has an engine do what the control logs of its archive order, and
@@ -55,10 +58,6 @@ type Governor struct {
 }
 
 const (
-	// listEvery is how long a line may stay unseen that no order waits for.
-	listEvery = 10 * time.Minute
-	// lineEvery is how long a line may stay uncompacted that nobody knew of.
-	lineEvery = time.Minute
 	// expireEvery is how often policies are looked at: they speak of days.
 	expireEvery = 10 * time.Minute
 	// passesAtOnce is how many passes of a line follow each other before the
@@ -70,6 +69,7 @@ const (
 
 // NewGovernor returns a Governor. It reads nothing.
 func NewGovernor(e *Engine, r Rules) *Governor {
+	r.ListEvery = or(r.ListEvery, time.Minute)
 	return &Governor{
 		Rules: r, engine: e, heads: map[archive.Line]*headMemo{}, files: map[archive.Line]fileMemo{}, sent: map[chain.Hash]time.Time{},
 		reader: control.NewReader(e.Archive, control.ReadOptions{Root: e.Root, Keys: e.Keys, LogKeys: e.LogKeys, Topic: r.Topic}),
@@ -118,32 +118,28 @@ func (g *Governor) Cycle(ctx context.Context, lines []archive.Line, lead bool) (
 	return c, g.leads(ctx, c)
 }
 
-// surveyAll looks at every line of the bucket. The bucket is listed again where an
-// order waits, for a line that nobody knew of may hold rows of it.
+// surveyAll looks at every line of the bucket.
 func (g *Governor) surveyAll(ctx context.Context) (*survey, error) {
 	s, err := g.govern(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if g.all == nil || s.now.Sub(g.listed) >= listEvery || g.waits(s) {
+	lines, err := g.linesAt(ctx, s.now)
+	if err != nil {
+		return nil, err
+	}
+	return s, g.views(ctx, s, lines)
+}
+
+// linesAt returns every line of the bucket, as it was listed not long before a time.
+func (g *Governor) linesAt(ctx context.Context, now time.Time) (_ []archive.Line, err error) {
+	if g.all == nil || now.Sub(g.listed) >= g.ListEvery {
 		if g.all, err = g.linesOf(ctx); err != nil {
 			return nil, err
 		}
-		g.listed = s.now
+		g.listed = now
 	}
-	return s, g.views(ctx, s, g.all)
-}
-
-// waits reports whether an order is under way.
-func (g *Governor) waits(s *survey) bool {
-	for _, tenant := range s.gov.Tenants() {
-		for o := range s.gov.Tenant(tenant).Orders() {
-			if counts(o.Row) && !s.closed(g.Topic, o) {
-				return true
-			}
-		}
-	}
-	return false
+	return g.all, nil
 }
 
 // read reads the control logs.
@@ -196,7 +192,7 @@ func (g *Governor) leads(ctx context.Context, c *Cycle) error {
 	if g.Send == nil {
 		return nil
 	}
-	records, err := g.receiptsDue(ctx, s)
+	records, err := g.receipts(ctx, s)
 	if err != nil {
 		g.warn("receipts wait", err)
 	}
@@ -205,6 +201,26 @@ func (g *Governor) leads(ctx context.Context, c *Cycle) error {
 		g.warn("retention waits", err)
 	}
 	return g.send(ctx, c, append(records, more...))
+}
+
+// receipts returns the records of receipts that are due. The bucket is listed
+// again before there are any: a line that nobody knew of may hold rows, too.
+func (g *Governor) receipts(ctx context.Context, s *survey) ([]audit.Message, error) {
+	records, err := g.receiptsDue(ctx, s)
+	if len(records) == 0 || err != nil {
+		return nil, err
+	}
+	known := g.all
+	if g.all, err = g.linesOf(ctx); err != nil {
+		return nil, err
+	}
+	if slices.Equal(known, g.all) {
+		return records, nil
+	}
+	if s, err = g.surveyAll(ctx); err != nil {
+		return nil, err
+	}
+	return g.receiptsDue(ctx, s)
 }
 
 // expire returns the records of what is due to go by policy.

@@ -264,17 +264,11 @@ func (g *Governor) ControlKeys(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// Lines returns every line of the bucket. It is listed again every few minutes.
+// Lines returns every line of the bucket. It is listed again every ListEvery.
 func (g *Governor) Lines(ctx context.Context) ([]archive.Line, error) {
 	now, err := g.engine.Archive.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if g.all == nil || now.Sub(g.listed) >= lineEvery {
-		if g.all, err = g.linesOf(ctx); err != nil {
-			return nil, err
-		}
-		g.listed = now
-	}
-	return g.all, nil
+	return g.linesAt(ctx, now)
 }

@@ -204,12 +204,15 @@ func (t *tool) engine(events compaction.Events, once bool) *compaction.Engine {
 	})
 }
 
+// listCycles is in how many cycles the bucket is listed once for new lines.
+const listCycles = 5
+
 // governor returns a governor of an engine. Where send is false, nothing leaves it.
 func (t *tool) governor(e *compaction.Engine, send bool) *compaction.Governor {
 	c := t.settings
 	r := compaction.Rules{
 		Topic: c.ControlTopic, PurgeAfter: c.PurgeAfter, LateWindow: c.LateWindow, Within: c.ErasureWithin, Policies: t.policies,
-		Signer: t.signer(), By: program, Warn: func(text string, err error) { t.often.Warn(text, zap.Error(err)) },
+		Signer: t.signer(), By: program, ListEvery: listCycles * c.Every, Warn: func(text string, err error) { t.often.Warn(text, zap.Error(err)) },
 	}
 	if send && c.ControlTopic != "" {
 		r.Send = t.send

@@ -141,7 +141,10 @@ func (p *process) cycle(ctx context.Context) (more bool) {
 	}
 	p.health.cycled(err)
 	p.metrics.cycled(err)
-	if err != nil {
+	switch {
+	case errors.Is(err, archive.ErrCatalog):
+		p.often.Error("nothing is done while the control log cannot be read: what it orders and forbids is not known", zap.Error(err))
+	case err != nil:
 		p.often.Warn("not all is done; trying again", zap.Error(err))
 	}
 	return more && err == nil
