@@ -98,7 +98,7 @@ var deleteCases = []deleteCase{
 	{
 		name: "the answer has no ids", hook: editAnswer(func(entries []entry) []entry {
 			for i := range entries {
-				entries[i].VersionId = ""
+				entries[i].VersionID = ""
 			}
 			return entries
 		}),
@@ -243,9 +243,11 @@ func madeSince(b *Bucket, before map[string]int64) map[string]int64 {
 
 // An entry of what DeleteObjects answers.
 type entry struct {
-	XMLName        xml.Name
-	Key, VersionId string
-	Code, Message  string
+	XMLName   xml.Name
+	Key       string
+	VersionID string `xml:"VersionId"`
+	Code      string
+	Message   string
 }
 
 // failEntry has one key fail inside an answer of success, so many times.
@@ -256,7 +258,7 @@ func failEntry(key, code, message string, times int) hook {
 		}
 		times--
 		var in struct {
-			Objects []struct{ Key, VersionId string } `xml:"Object"`
+			Objects []deletedKey `xml:"Object"`
 		}
 		if err := xml.Unmarshal(body, &in); err != nil {
 			panic(err)
@@ -264,14 +266,14 @@ func failEntry(key, code, message string, times int) hook {
 		fmt.Fprint(w, "<DeleteResult>")
 		for _, o := range in.Objects {
 			if o.Key == key {
-				fmt.Fprintf(w, "<Error><Key>%s</Key><VersionId>%s</VersionId><Code>%s</Code><Message>%s</Message></Error>", o.Key, o.VersionId, code, message)
+				fmt.Fprintf(w, "<Error><Key>%s</Key><VersionId>%s</VersionId><Code>%s</Code><Message>%s</Message></Error>", o.Key, o.VersionID, code, message)
 				if code == "NoSuchVersion" {
-					s.deleteMemory(r, o.Key, o.VersionId)
+					s.deleteMemory(r, o.Key, o.VersionID)
 				}
 				continue
 			}
-			s.deleteMemory(r, o.Key, o.VersionId)
-			fmt.Fprintf(w, "<Deleted><Key>%s</Key><VersionId>%s</VersionId></Deleted>", o.Key, o.VersionId)
+			s.deleteMemory(r, o.Key, o.VersionID)
+			fmt.Fprintf(w, "<Deleted><Key>%s</Key><VersionId>%s</VersionId></Deleted>", o.Key, o.VersionID)
 		}
 		fmt.Fprint(w, "</DeleteResult>")
 		return true
@@ -295,8 +297,8 @@ func editAnswer(edit func([]entry) []entry) hook {
 		fmt.Fprint(w, "<DeleteResult>")
 		for _, e := range edit(out.Entries) {
 			fmt.Fprintf(w, "<%s><Key>%s</Key>", e.XMLName.Local, e.Key)
-			if e.VersionId != "" {
-				fmt.Fprintf(w, "<VersionId>%s</VersionId>", e.VersionId)
+			if e.VersionID != "" {
+				fmt.Fprintf(w, "<VersionId>%s</VersionId>", e.VersionID)
 			}
 			fmt.Fprintf(w, "</%s>", e.XMLName.Local)
 		}

@@ -158,11 +158,11 @@ func (d *doctor) erases(ctx context.Context) error {
 	case len(seen) == 0:
 		return d.refuse(FindingErase, "%s, just written, has no version in the store's list: what is erased would stay; use another store", key)
 	}
-	for _, k := range d.b.Delete(ctx, seen) {
-		if !isVerdict(k.Err) {
-			return k.Err
+	if kept := d.b.Delete(ctx, seen); len(kept) > 0 {
+		if err := kept[0].Err; !isVerdict(err) {
+			return err
 		}
-		return d.refuse(FindingErase, "%s cannot be deleted: %v", key, k.Err)
+		return d.refuse(FindingErase, "%s cannot be deleted: %v", key, kept[0].Err)
 	}
 	left, err := d.b.versionsOf(ctx, key)
 	switch {

@@ -177,9 +177,15 @@ func (s *store) abort(w http.ResponseWriter, r *http.Request, key, id string) {
 	answer(w, 404, "NoSuchUpload")
 }
 
+// A deletedKey is an entry of what DeleteObjects asks for.
+type deletedKey struct {
+	Key       string
+	VersionID string `xml:"VersionId"`
+}
+
 func (s *store) deleteMany(w http.ResponseWriter, r *http.Request, body []byte) {
 	var in struct {
-		Objects []struct{ Key, VersionId string } `xml:"Object"`
+		Objects []deletedKey `xml:"Object"`
 	}
 	if err := xml.Unmarshal(body, &in); err != nil || len(in.Objects) > 1000 {
 		answer(w, 400, "MalformedXML")
@@ -188,13 +194,13 @@ func (s *store) deleteMany(w http.ResponseWriter, r *http.Request, body []byte) 
 	fmt.Fprint(w, "<DeleteResult>")
 	for _, o := range in.Objects {
 		tag := "Deleted"
-		_, code, message := s.deleteMemory(r, o.Key, o.VersionId)
+		_, code, message := s.deleteMemory(r, o.Key, o.VersionID)
 		if code != "" {
 			tag = "Error"
 		}
 		fmt.Fprintf(w, "<%s><Key>", tag)
 		xml.EscapeText(w, []byte(o.Key))
-		fmt.Fprintf(w, "</Key><VersionId>%s</VersionId>", o.VersionId)
+		fmt.Fprintf(w, "</Key><VersionId>%s</VersionId>", o.VersionID)
 		if code != "" {
 			fmt.Fprintf(w, "<Code>%s</Code><Message>%s</Message>", code, message)
 		}
