@@ -20,6 +20,7 @@ import (
 type Governance struct {
 	tenants map[string]*Tenant
 	deleted map[string]Deletion
+	kept    map[[2]string]bool // order and key of objects that could not go, as receipts say
 	faults  map[string]error // by tenant
 	sealed  bool
 }
@@ -59,7 +60,7 @@ type Deletion struct {
 
 // New returns a Governance without rows.
 func New() *Governance {
-	return &Governance{tenants: map[string]*Tenant{}, deleted: map[string]Deletion{}, faults: map[string]error{}}
+	return &Governance{tenants: map[string]*Tenant{}, deleted: map[string]Deletion{}, kept: map[[2]string]bool{}, faults: map[string]error{}}
 }
 
 // Tenant returns what governs a tenant; nil where nothing does.
@@ -151,6 +152,11 @@ func (g *Governance) count(t *Tenant, r *Round) {
 			all := g.deleted[d.Key].Versions
 			g.deleted[d.Key] = Deletion{p.Receipt.RedactionID, append(all, d.Versions...)}
 		}
+		for _, text := range p.Receipt.OutOfReach {
+			if key, why, ok := strings.Cut(text, " "); ok && why != "" {
+				g.kept[[2]string{p.Receipt.RedactionID, key}] = true
+			}
+		}
 	}
 }
 
@@ -189,6 +195,12 @@ func (g *Governance) Deleted() map[string]Deletion {
 		return nil
 	}
 	return g.deleted
+}
+
+// Kept reports whether a receipt of an order says of an object that it could not
+// go: a text of its outOfReach begins with the key, and says why.
+func (g *Governance) Kept(order, key string) bool {
+	return g != nil && g.kept[[2]string{order, key}]
 }
 
 // Order returns the redaction of an id; nil if there is none.
