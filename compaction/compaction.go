@@ -64,7 +64,7 @@ type Settings struct {
 	Events  Events
 
 	Memory      int64         // bytes that a pass takes, about; 512 MiB
-	TargetBytes int64         // size of a full data file; 128 MiB, at most a fifth of Memory
+	TargetBytes int64         // size of a full data file; 128 MiB, at most a quarter of Memory
 	MinSegments int64         // so many anchored segments are compacted without delay; 64
 	MaxAge      time.Duration // segments that an anchor has covered for so long are, however few; 10 minutes
 	MergeFiles  int           // so many neighbours of like size become one file; 8
@@ -100,7 +100,7 @@ func or[T int | int64 | time.Duration](v, other T) T {
 
 func (s *Settings) fill() {
 	s.Memory = or(s.Memory, DefaultMemory)
-	s.TargetBytes = min(or(s.TargetBytes, DefaultTargetBytes), max(s.Memory/5, 1))
+	s.TargetBytes = min(or(s.TargetBytes, DefaultTargetBytes), max(s.Memory/4, 1))
 	s.MinSegments = or(s.MinSegments, DefaultMinSegments)
 	s.MaxAge = or(s.MaxAge, DefaultMaxAge)
 	s.MergeFiles = max(or(s.MergeFiles, DefaultMergeFiles), 2)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
@@ -132,10 +131,6 @@ func checkRow(hashers *chain.Hashers, scheme string, log chain.Log, row *chain.R
 	}
 	return err
 }
-
-// own makes strings of a row its own that may be a part of a page, so that a row
-// that stays does not keep all of the page.
-func ownID(s string) string { return strings.Clone(s) }
 
 // named names a row in an error: never by what it holds.
 func named(log chain.Log, seq int64, err error) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/ledgerlake/ledgerlake/archive"
@@ -67,7 +68,7 @@ func (w *window) add(o *segment) {
 	for i := range o.rows {
 		tenant := o.rows[i].TenantID.S
 		if w.logs[tenant] == nil {
-			w.logs[ownID(tenant)] = &windowLog{}
+			w.logs[strings.Clone(tenant)] = &windowLog{}
 		}
 		l := w.logs[tenant]
 		l.rows = append(l.rows, &o.rows[i])

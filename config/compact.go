@@ -197,7 +197,7 @@ func (c *Compact) signing() []Setting {
 func (c *Compact) files() []Setting {
 	return []Setting{
 		{Name: "compact.memory", Default: "512MiB", Help: "What a pass may hold. The heap is kept to this, a quarter of it and 64MiB, unless GOMEMLIMIT says otherwise.", Value: size(&c.Memory, 64<<20, 1<<40)},
-		{Name: "compact.target-bytes", Default: "128MiB", Help: "The size of a full data file; at most a fifth of compact.memory.", Value: size(&c.TargetBytes, 1<<20, 4<<30)},
+		{Name: "compact.target-bytes", Default: "128MiB", Help: "The size of a full data file; at most a quarter of compact.memory.", Value: size(&c.TargetBytes, 1<<20, 4<<30)},
 		{Name: "compact.min-segments", Default: "64", Help: "So many segments that an anchor covers are compacted without delay.", Value: count(&c.MinSegments, 1, 1_000_000)},
 		{Name: "compact.max-age", Default: "10m", Help: "So old segments are compacted however few there are.", Value: duration(&c.MaxAge, time.Second, 30*24*time.Hour)},
 		{Name: "compact.merge-files", Default: "8", Help: "So many neighbouring files of a day become one.", Value: count(&c.MergeFiles, 2, 1000)},
