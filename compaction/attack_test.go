@@ -153,3 +153,62 @@ func TestAReceiptOfManyRowsCostsNothing(t *testing.T) {
 		t.Error(left)
 	}
 }
+
+// What somebody plants beside the control log keeps no order from being carried
+// out, or stops all of it and is named: what looks like a damaged control log may
+// have held a hold.
+func TestAPlantedControlLineIsNamed(t *testing.T) {
+	for name, plant := range map[string]func(c *court, l archive.Line){
+		"garbage segment": func(c *court, l archive.Line) {
+			c.store.Overwrite(archive.SegmentKey(l, 0), []byte("nothing"))
+		},
+		"garbage segment high": func(c *court, l archive.Line) {
+			c.store.Overwrite(archive.SegmentKey(l, 7), []byte("nothing"))
+		},
+		"garbage catalog": func(c *court, l archive.Line) {
+			c.store.Overwrite(archive.CatalogKey(l, 0), []byte("nothing"))
+		},
+		"garbage anchor": func(c *court, l archive.Line) {
+			c.store.Overwrite(archive.AnchorKey(l, 0), []byte("nothing"))
+		},
+		"the true segment": func(c *court, l archive.Line) {
+			body, err := c.store.Get(context.Background(), archive.SegmentKey(c.control.Line, 0))
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			c.store.Overwrite(archive.SegmentKey(l, 0), body)
+		},
+		"the true anchor": func(c *court, l archive.Line) {
+			body, err := c.store.Get(context.Background(), archive.AnchorKey(c.control.Line, 0))
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			c.store.Overwrite(archive.AnchorKey(l, 0), body)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCourt(t)
+			c.fill()
+			id := prooftest.OrderID(1)
+			c.order("acme", audit.KindRedaction, id, prooftest.Redaction(map[string]any{"turnId": "t-1"}, "*"))
+			l := c.control.Line
+			l.TopicID = "AAAAAAAAAAAAAAAAAAAAAA"
+			plant(c, l)
+			for range 40 {
+				c.later(6 * time.Hour)
+				lines, err := c.governor.Lines(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := c.governor.Cycle(t.Context(), lines, true); err != nil {
+					if !strings.Contains(err.Error(), l.TopicID) || len(c.find(secret)) == 0 {
+						t.Fatal(err)
+					}
+					return
+				}
+				c.archive()
+			}
+			c.want(id, archive.RedactionReceipted)
+		})
+	}
+}

@@ -76,7 +76,7 @@ func (r *Reader) Read(ctx context.Context) (*Governance, error) {
 			r.lines[l] = newLineReader(r, l)
 		}
 		if err := r.lines[l].read(ctx, g); err != nil {
-			return nil, fmt.Errorf("control log %s/%d: %w", l.Topic, l.Partition, err)
+			return nil, fmt.Errorf("control log %s/%d (%s): %w", l.Topic, l.Partition, l.TopicID, err)
 		}
 	}
 	maps.DeleteFunc(r.lines, func(l archive.Line, _ *lineReader) bool { return !slices.Contains(lines, l) })
