@@ -341,3 +341,29 @@ func TestProveBesideACompactor(t *testing.T) {
 		}
 	}
 }
+
+// A compactor that was killed in its first pass leaves data files and parts, and
+// no version: strays, and the line is what its segments say. Where versions were
+// taken away, what they had compacted is missing.
+func TestPartsWithoutAVersion(t *testing.T) {
+	h := newHistory()
+	h.calls.Compact(prooftest.Compaction{Watermark: 9, Doom: true})
+	objects := h.Objects()
+	delete(objects, archive.CatalogKey(h.calls.Line, 0))
+	r := verifyWith(t, objects, proof.Options{Keys: ring(t, keyA)})
+	wantExit(t, r, 4)
+	want := int64(0)
+	for key := range h.Others {
+		if strings.HasPrefix(key, "data/") || strings.Contains(key, "/part/") {
+			want++
+		}
+	}
+	whole := newHistory().verify(t)
+	if r.StrayCount != want || want < 4 || r.Totals.Rows != whole.Totals.Rows || r.Tier != whole.Tier {
+		t.Errorf("strays %d, want %d; %d rows, %s", r.StrayCount, want, r.Totals.Rows, r.Tier)
+	}
+	for i := range 9 {
+		delete(objects, h.calls.Key(i))
+	}
+	wantFault(t, verifyWith(t, objects, proof.Options{Keys: ring(t, keyA)}), proof.FaultMissing, "segments 0 to 8 are missing")
+}

@@ -87,7 +87,11 @@ func (j *joiner) base(ctx context.Context) (*SavedLine, error) {
 	if err := j.survivors(ctx, c); err != nil {
 		return nil, err
 	}
+	if c.none {
+		return nil, nil // the line is as if it were not compacted
+	}
 	if c.newest == nil {
+		j.unknown = true
 		j.breaks++ // what lies below the watermark is not known
 		return nil, nil
 	}
@@ -838,6 +842,10 @@ func (b *base) stillThere(o *object) {
 			}
 			if b.c.lingers(o.key, &n) {
 				lingers = true
+				continue
+			}
+			if b.v.governs.Kept(n.Order, o.key) {
+				b.rep.locked.addOnce(o.key)
 				continue
 			}
 			seq := max(n.First, l.FirstSeq)

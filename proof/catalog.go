@@ -30,6 +30,7 @@ type lineCatalog struct {
 	lost   bool                    // a part of the newest version cannot be read
 	notes  map[string]archive.Object
 	times  map[int64]int64 // of versions that were read, microseconds
+	none   bool            // there is no version: a first compaction was cut short, and its parts are strays
 }
 
 // A catalogPart is one part, as it was read.
@@ -77,9 +78,7 @@ func (j *joiner) catalogs(ctx context.Context) (*lineCatalog, error) {
 	}
 	j.strayParts(c)
 	c.sort()
-	if c.newest == nil && len(versions) == 0 {
-		j.fault(Fault{Kind: FaultMissing, Key: j.l.prefix("catalog"), Ordinal: -1, Text: "there are parts of a catalog, and no version of it"})
-	}
+	c.none = len(versions) == 0
 	return c, nil
 }
 
@@ -465,8 +464,13 @@ func (j *joiner) straying(ctx context.Context, c *lineCatalog, o archive.Object)
 	return nil
 }
 
-// stillIn names a row that is there though a receipt calls it erased.
+// stillIn names a row that is there though a receipt calls it erased, unless it
+// says as well that the object could not go.
 func (j *joiner) stillIn(key string, row *chain.Row, n *control.Named, where string) {
+	if j.v.governs.Kept(n.Order, key) {
+		j.rep.locked.addOnce(key)
+		return
+	}
 	f := Fault{Kind: FaultErasure, Key: key, Ordinal: -1, Text: fmt.Sprintf("the receipt of redaction %s says that the row was erased, and %s", n.Order, where)}
 	locate(&f, row)
 	j.fault(f)

@@ -131,13 +131,15 @@ func (e *Erasures) add(o Erasures) {
 // openOrders says what was ordered, or done, and is not receipted yet.
 func (v *verifier) openOrders(r *Report) []string {
 	var all reasons
-	var cuts, lingering int64
+	var cuts, lingering, locked int64
 	var newest time.Time
-	var left []string
+	var left, held []string
 	for _, l := range r.Lines {
 		cuts += l.openCuts
 		lingering += l.lingering.total
 		left = append(left, l.lingering.list...)
+		locked += l.locked.total
+		held = append(held, l.locked.list...)
 		if l.newest.After(newest) {
 			newest = l.newest
 		}
@@ -146,6 +148,7 @@ func (v *verifier) openOrders(r *Report) []string {
 	all.addIf(r.Totals.Unreceipted > 0, "erasure: of %s something was erased by an order that has no receipt yet", Count(r.Totals.Unreceipted, "row"))
 	all.addIf(open > 0, "erasure: %s without a receipt for more than %d days", Count(open, "redaction"), int64(v.o.ErasureWithin/(24*time.Hour)))
 	all.addIf(lingering > 0, "erasure: %s that nothing lists, as a process leaves it that slept, with rows that a receipt calls erased: compact sweeps it (%s)", Count(lingering, "object"), some(left))
+	all.addIf(locked > 0, "erasure: %s with rows that a receipt calls erased could not be deleted, as the receipt says: the store keeps it (%s)", Count(locked, "object"), some(held))
 	all.addIf(cuts > 0, "cut: %s begin behind a retention-cut that no anchor covers yet", Count(cuts, "log"))
 	return all
 }

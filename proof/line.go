@@ -41,6 +41,7 @@ type joiner struct {
 	anchors anchorTrail
 
 	watermark    int64          // the first ordinal that was not compacted
+	unknown      bool           // the newest version of the catalog cannot be read, and with it what lies below
 	uncounted    bool           // not all that lies below it could be read, so that sums say nothing
 	controls     []*control.Row // of the line
 	covered      int            // those of controls that an anchor covers
@@ -126,7 +127,7 @@ func newJoiner(v *verifier, l *surveyLine, from *SavedLine) *joiner {
 	j.rep.Topic, j.rep.TopicID = unescape(l.topic), unescape(l.topicID)
 	j.anchors.changed, j.anchors.unsigned = map[string]bool{}, map[string]bool{}
 	j.expected = v.expected[l.lineKey].unmet() // a line can be read more than once
-	j.rep.strays.max, j.rep.lingering.max = v.maxFaults, v.maxFaults
+	j.rep.strays.max, j.rep.lingering.max, j.rep.locked.max = v.maxFaults, v.maxFaults, v.maxFaults
 	if from != nil {
 		j.goOn(from)
 	}
@@ -167,7 +168,7 @@ func (j *joiner) step(st *step) error {
 // missing names segments that must be there and are not.
 func (j *joiner) missing(st *step) {
 	from, to := st.first, st.o.ordinal
-	if from == to || from == 0 && j.l.catalogs > 0 && j.rep.Watermark == nil {
+	if from == to || from == 0 && j.unknown {
 		return
 	}
 	text := fmt.Sprintf("segment %d is missing", from)

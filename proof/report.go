@@ -144,6 +144,7 @@ type LineReport struct {
 
 	strays     strays
 	lingering  strays    // objects that nothing lists, or that were doomed after the receipt, with rows that it calls erased
+	locked     strays    // objects with rows that a receipt calls erased, of which it says that they could not go
 	openCuts   int64     // cuts whose control rows no anchor covers yet
 	newest     time.Time // of the newest anchor
 	signatures int64

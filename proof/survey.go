@@ -69,6 +69,13 @@ func (s *strays) add(key string) {
 	}
 }
 
+// addOnce adds a key unless it was the last one.
+func (s *strays) addOnce(key string) {
+	if n := len(s.list); n == 0 || s.list[n-1] != key {
+		s.add(key)
+	}
+}
+
 // look lists the archive.
 func look(ctx context.Context, src archive.Source, maxStrays int, saved map[lineKey]*SavedLine) (*survey, error) {
 	s := &survey{byKey: map[lineKey]*surveyLine{}, strays: strays{max: maxStrays}, saved: saved}

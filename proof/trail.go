@@ -154,7 +154,7 @@ func (j *joiner) anchorPlace(a *anchor) {
 
 // cutTail names a tail that anchors cover and that is not there.
 func (j *joiner) cutTail(a *anchor) {
-	if j.anchors.cut || j.l.catalogs > 0 && j.rep.Watermark == nil {
+	if j.anchors.cut || j.unknown {
 		return
 	}
 	j.anchors.cut = true
