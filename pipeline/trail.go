@@ -274,14 +274,15 @@ func (c *consumer) covered(ctx context.Context, st *archive.State, t *trail, cat
 		}
 	}
 	if o == nil {
-		// No row was stamped later than this, for an anchor covers all.
-		most := st.Tail.Anchor.Time.Add(clockSkew).UnixMicro()
 		at, found, err := newDataFiles(c.shared, t.line, catalog).newestStamp(ctx)
 		if err != nil {
 			return c.stillNamed(ctx, t.line, catalog, err)
 		}
-		if st.ArchivedAt = most; found {
-			st.ArchivedAt = min(most, at)
+		// Where no row is left, there is none that a later one could be stamped
+		// before. The anchor's time is no bound from below: who wrote the next
+		// segment may have stamped it long before it got there.
+		if st.ArchivedAt = 0; found {
+			st.ArchivedAt = min(at, st.Tail.Anchor.Time.Add(clockSkew).UnixMicro())
 		}
 	}
 	return nil
