@@ -42,6 +42,7 @@ type Row struct {
 	Gone       bool   // its context was erased
 	Unsigned   string // why its signature does not count; "" where it does, or nobody asked
 	Refused    bool   // Unsigned, and control keys are in force: it orders nothing
+	reach      int64  // archived_at of the first row of the id, where this one repeats an order that is closed; else 0
 
 	Redaction *Redaction
 	Cancel    *Cancel

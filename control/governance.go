@@ -100,6 +100,9 @@ func (g *Governance) Add(r *Row) {
 	switch {
 	case r.Refused:
 	case r.Kind == audit.KindRedaction && (t.orders[r.ID] == nil || t.orders[r.ID].Gone):
+		if old := t.orders[r.ID]; old != nil { // a repeat means no more than the first did
+			r.reach = cmp.Or(old.reach, old.ArchivedAt)
+		}
 		t.orders[r.ID] = &Order{Row: r}
 	case r.Cancel != nil:
 		t.cancels = append(t.cancels, r)
@@ -173,17 +176,23 @@ func (t *Tenant) name(p *Receipt, r *Round) {
 	}
 }
 
-// sealHolds finds the newest row that counts of each scope.
+// sealHolds finds the newest row that counts of each scope. Of rows of one id only
+// the first counts: a record that is sent again later, by whoever has its bytes
+// and its signature, lifts no hold that was set meanwhile.
 func (t *Tenant) sealHolds() {
 	for _, rows := range t.rows {
+		var first *Row
 		for _, r := range rows {
-			if r.Hold == nil || !r.Anchored {
-				continue
+			if r.Kind == audit.KindLegalHold && r.Anchored && (first == nil || inOrder(r, first) < 0) {
+				first = r
 			}
-			key := r.Hold.Scope.key()
-			if old := t.holds[key]; old == nil || inOrder(old, r) < 0 {
-				t.holds[key] = r
-			}
+		}
+		if first == nil || first.Hold == nil {
+			continue
+		}
+		key := first.Hold.Scope.key()
+		if old := t.holds[key]; old == nil || inOrder(old, first) < 0 {
+			t.holds[key] = first
 		}
 	}
 }

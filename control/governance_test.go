@@ -104,6 +104,9 @@ func history(rows ...*Row) *Governance {
 	g := New()
 	for i, r := range rows {
 		r.Tenant, r.Seq, r.ArchivedAt = "acme", int64(i), int64(i)
+		if r.ID == "" {
+			r.ID = fmt.Sprint(i)
+		}
 		g.Add(r)
 	}
 	g.Seal()
@@ -138,6 +141,32 @@ func TestHolds(t *testing.T) {
 		}
 		if fmt.Sprint(got) != c.want {
 			t.Errorf("%s: %v, want %s", name, got, c.want)
+		}
+	}
+}
+
+// A record that is sent again, word for word and with its signature, does nothing
+// that it did not do the first time: the control topic may have been made anew from
+// a copy, or somebody may have kept a record that lifts a hold.
+func TestARepeatDoesNoMore(t *testing.T) {
+	s, u := "s", "u"
+	hold := func(id string, set bool) *Row {
+		return &Row{ID: id, Kind: audit.KindLegalHold, Anchored: true, Hold: &Hold{Scope: Scope{Session: &s}, Set: set}}
+	}
+	if holds := history(hold("A", true), hold("B", false), hold("C", true), hold("B", false)).Tenant("acme").Holds(); len(holds) != 1 || holds[0].ID != "C" {
+		t.Errorf("a repeat lifts a hold: %v", holds)
+	}
+	if holds := history(hold("A", true), hold("B", false), hold("A", true)).Tenant("acme").Holds(); len(holds) != 0 {
+		t.Errorf("a repeat sets a hold: %v", holds)
+	}
+	gone := &Row{ID: firstID, Kind: audit.KindRedaction, Anchored: true, Gone: true}
+	again := &Row{ID: firstID, Kind: audit.KindRedaction, Anchored: true, Redaction: &Redaction{Target: Target{User: &u}, Erasure: Erasure{All: true}}}
+	third := *again
+	g := history(gone, again, &third)
+	for at, want := range map[int64]bool{0: true, 1: false} {
+		row := &chain.Row{Record: audit.Record{TenantID: audit.Str("acme"), UserID: audit.Str(u), ArchivedAt: audit.Int{N: at, Valid: true}, CreatedAt: audit.Int{N: 1000, Valid: true}, Kind: audit.Str("call")}}
+		if _, hides := g.Gate(row); hides != want {
+			t.Errorf("row archived at %d: hides %v", at, hides)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -125,7 +126,7 @@ func (r *Row) reaches(asked *rejectedRow) bool {
 	if audit.IsControlKind(row.Kind.S) && o.Erasure != (Erasure{Slots: chain.SlotSetOf(audit.SlotContext)}) {
 		return false
 	}
-	return o.Target.exact() || row.ArchivedAt.N <= r.ArchivedAt || madeAt(row) <= r.CreatedAt
+	return o.Target.exact() || row.ArchivedAt.N <= cmp.Or(r.reach, r.ArchivedAt) || madeAt(row) <= r.CreatedAt
 }
 
 // exact reports whether the target names a row or a place.
