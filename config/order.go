@@ -112,7 +112,7 @@ func (o *Order) Hold() Section {
 		{Name: "session", Help: "The rows of a session.", Value: text(&o.Session, "ID", "an id", notEmpty)},
 		{Name: "user", Help: "The rows of a user, and rejected rows whose bytes hold the id.", Value: text(&o.User, "ID", "an id", notEmpty)},
 		o.reason(),
-		{Name: "force", Default: "false", Help: "Order it although no such row, or no such hold, is known.", Value: boolean(&o.Force)},
+		{Name: "force", Default: "false", Help: "Order it although such a hold is in force already, or, to lift it, none is known.", Value: boolean(&o.Force)},
 	}, o.common())}
 }
 

@@ -321,6 +321,10 @@ func TestErasures(t *testing.T) {
 	tell("one who is held", "acme", "u-2-of-acme", "s-0", "t-6")
 	tell("one taken back", "acme", "u-0", "s-0", "t-7")
 	tell("another tenant", "globex", "u-1-of-acme", "s-1", "t-1")
+	secrets["a reject of nobody"] = "the secret of u-9-of-nobody in a reject"
+	if err := s.client.ProduceSync(t.Context(), &kgo.Record{Topic: audited, Value: []byte(`{"userId":"u-9-of-nobody","said":"` + secrets["a reject of nobody"] + `"`)}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
 	tell("who stays", "acme", "u-0", "s-0", "t-9")
 	var line archive.Line
 	s.until("all is archived", func() bool {
@@ -376,16 +380,17 @@ func TestErasures(t *testing.T) {
 	} {
 		ids[what] = s.order(exitDone, erase(args...)...).ID
 	}
+	ids["a reject of nobody"] = s.order(exitDone, slices.Concat([]string{"erase", "--tenant", "_unattributed", "--user", "u-9-of-nobody"}, because)...).ID
 	ids["nothing"] = s.order(exitDone, erase("--turn", "t-none", "--force", "--wait", "30s")...).ID
 	s.order(exitNothing, "cancel", ulid.Make().String(), "--tenant", "acme", "--reason", "none")
 
-	done := []string{"a record", "a turn", "a session", "a user", "an offset", "coordinates", "nothing"}
+	done := []string{"a record", "a turn", "a session", "a user", "an offset", "coordinates", "a reject of nobody", "nothing"}
 	s.until("receipts", func() bool {
 		st := s.states()
 		return !slices.ContainsFunc(done, func(what string) bool { return st[ids[what]].Receipts == 0 })
 	})
 	s.produce("acme", "u-1-of-acme", "s-9", "t-9", "the secret that came late", now.Add(-time.Hour))
-	for _, what := range done[:6] {
+	for _, what := range done[:7] {
 		if keys := s.holders(secrets[what]); len(keys) > 0 {
 			t.Errorf("the secret of %s is in %q", what, keys)
 		}
@@ -406,7 +411,7 @@ func TestErasures(t *testing.T) {
 		}
 		return true
 	})
-	for _, what := range append(done[:6:6], "one who is held") {
+	for _, what := range append(done[:7:7], "one who is held") {
 		if keys := s.holders(secrets[what]); len(keys) > 0 {
 			t.Errorf("the secret of %s is in %q", what, keys)
 		}
