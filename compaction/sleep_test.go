@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -164,5 +165,50 @@ func TestASleeperBringsNoVersionBack(t *testing.T) {
 			w.later(2 * time.Hour)
 		}
 		w.wantExit(0)
+	}
+}
+
+// Two compactors that work on one line at the same time get in each other's way,
+// and in nobody else's.
+func TestTwoCompactorsAtOnce(t *testing.T) {
+	w := small(t)
+	var engines []*Engine
+	for i := range byte(2) {
+		w.settings.Rand = rand.NewChaCha8([32]byte{i})
+		engines = append(engines, New(w.settings))
+	}
+	raced := 0
+	for range 8 {
+		w.calls.Segment(func(b *prooftest.Batch) { told(b, "acme", "t-1"); b.Call("globex") })
+		w.calls.Anchor()
+		w.land()
+		errs := make(chan error, len(engines))
+		for _, e := range engines {
+			go func() {
+				_, err := e.Pass(context.Background(), w.calls.Line, nil)
+				errs <- err
+			}()
+		}
+		for range engines {
+			if err := <-errs; errors.Is(err, ErrRaced) {
+				raced++
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := w.verify(); r.ExitCode() == 1 {
+			t.Fatal(r.Faults)
+		}
+		w.later(40 * time.Minute)
+	}
+	for range 4 {
+		w.passes(engines[0], w.calls.Line, nil)
+		w.later(2 * time.Hour)
+	}
+	if r := w.wantExit(0); r.Totals.Rows != 4+8*4 || r.StrayCount > 0 {
+		t.Fatalf("%+v, strays %v", r.Totals, r.Strays)
+	}
+	if raced == 0 {
+		t.Log("nobody was overtaken")
 	}
 }
