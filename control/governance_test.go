@@ -162,8 +162,8 @@ func TestARepeatDoesNoMore(t *testing.T) {
 	gone := &Row{ID: firstID, Kind: audit.KindRedaction, Anchored: true, Gone: true}
 	again := &Row{ID: firstID, Kind: audit.KindRedaction, Anchored: true, Redaction: &Redaction{Target: Target{User: &u}, Erasure: Erasure{All: true}}}
 	third := *again
-	g := history(gone, again, &third)
-	for at, want := range map[int64]bool{0: true, 1: false} {
+	g := history(hold("A", true), gone, again, &third)
+	for at, want := range map[int64]bool{1: true, 2: false} {
 		row := &chain.Row{Record: audit.Record{TenantID: audit.Str("acme"), UserID: audit.Str(u), ArchivedAt: audit.Int{N: at, Valid: true}, CreatedAt: audit.Int{N: 1000, Valid: true}, Kind: audit.Str("call")}}
 		if _, hides := g.Gate(row); hides != want {
 			t.Errorf("row archived at %d: hides %v", at, hides)
