@@ -89,6 +89,14 @@ func (w *world) cataloged(p *process, key string, body []byte, began time.Time) 
 		w.failLocked("%s creates %s, which is of no line", p.name, key)
 		return
 	}
+	if name.Number < int64(len(l.catalogs)) {
+		// Its writer slept: that version was there, was replaced, and is deleted.
+		// Readers take the newest.
+		w.counts["catalog-below-newest"]++
+		w.strewn[key] = true
+		w.trace.say(p.name, "version %d of the catalog of %s is there again, the newest is %d", name.Number, w.name(l.Line), len(l.catalogs)-1)
+		return
+	}
 	w.counts["catalog"]++
 	j := &catalogJudging{w: w, l: l, before: l.newest(), began: began}
 	if err := j.judge(name.Number, body); err != nil {

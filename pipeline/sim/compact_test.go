@@ -69,6 +69,12 @@ func (w *world) startCompactor(mutate ...func(*compactor.Settings)) *process {
 		s.Keys = w.keys.ring.Clone()
 		s.Signers = func(time.Time) []note.Signer { return []note.Signer{w.keys.signer} }
 	}
+	if draw := w.seed.at(p.name, "clock", "", 0); chance(draw, 0.4) {
+		skew := time.Duration(1-2*int64(scramble(draw)%2)) * between(scramble(draw+1), time.Second, 10*time.Minute)
+		w.say(p.name, "its clock is wrong by %v", skew)
+		w.count("clock-skewed")
+		s.Now = func() time.Time { return time.Now().Add(skew) }
+	}
 	for _, m := range mutate {
 		m(&s)
 	}
@@ -189,7 +195,9 @@ func (w *world) finishCompaction(last *process) {
 	if w.plan.governs && w.dice.chance(0.7) {
 		w.releaseAll()
 	}
-	p := w.startCompactor(func(s *compactor.Settings) { s.Once, s.MinSegments, s.SweepEvery = true, 1, time.Second })
+	p := w.startCompactor(func(s *compactor.Settings) {
+		s.Once, s.MinSegments, s.SweepEvery, s.Now = true, 1, time.Second, time.Now
+	})
 	var left error
 	for range 4 * 900 {
 		if left = w.unfinished(); left == nil || w.failed() {

@@ -97,7 +97,7 @@ func TestVariantNames(t *testing.T) {
 		}
 		seen[v.name] = true
 	}
-	if len(seen) != 16 {
-		t.Errorf("%d variants, want the sixteen", len(seen))
+	if len(seen) != 27 {
+		t.Errorf("%d variants, want the twenty-seven", len(seen))
 	}
 }
