@@ -14,8 +14,20 @@ import (
 	"github.com/ledgerlake/ledgerlake/parquet"
 )
 
-// segmentsParallel is how many segments are read at once.
-const segmentsParallel = 8
+// segmentsParallel is how many segments are read at once, as far as they fit into
+// an eighth of the memory: inflated, about inflation times their bytes.
+const (
+	segmentsParallel = 8
+	inflation        = 6
+)
+
+func (e *Engine) parallel(segments []archive.AnchorSegment) int {
+	largest := int64(1)
+	for i := range segments {
+		largest = max(largest, segments[i].Bytes)
+	}
+	return int(min(segmentsParallel, max(1, e.Memory/8/(largest*inflation))))
+}
 
 // A window is the rows of consecutive segments, by log. What a row's own columns
 // can show of it is checked.
@@ -49,7 +61,7 @@ const rowBytes = int64(unsafe.Sizeof(chain.Row{}))
 func (p *pass) readWindow(segments []archive.AnchorSegment) (*window, error) {
 	w := &window{from: p.s.watermark(), to: p.s.watermark(), logs: map[string]*windowLog{}, keyless: map[string]bool{}}
 	limit := p.e.Memory / 4
-	for o, err := range ahead(p.ctx, segments, segmentsParallel, p.readSegment) {
+	for o, err := range ahead(p.ctx, segments, p.e.parallel(segments), p.readSegment) {
 		if err != nil {
 			return nil, err
 		}
