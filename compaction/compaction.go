@@ -149,8 +149,8 @@ type Result struct {
 // at once, for different lines.
 //
 // Memory of one pass: about a quarter of Settings.Memory for decoded rows of
-// segments, as much for objects that are read or on their way to the store, and
-// two objects of TargetBytes. Besides, an Engine keeps what catalogs say of data
+// segments, as much for objects that are read or on their way to the store, a
+// sixteenth for bloom filters, and two and a half objects of TargetBytes. Besides, an Engine keeps what catalogs say of data
 // files, about 500 bytes each, and a list of all keys of data files between two
 // sweeps.
 type Engine struct {
