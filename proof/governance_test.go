@@ -99,7 +99,7 @@ func TestGovernanceIsRead(t *testing.T) {
 			}})
 		}},
 		"a newest segment that is none": {"acme:10 acme:12 globex:11", func(_ *prooftest.Archive, l *prooftest.Line) { l.Segments[2].Body = []byte("PAR1") }},
-		"an anchored one that is none": {"error: control log ledgerlake.control/0: log/", func(_ *prooftest.Archive, l *prooftest.Line) {
+		"an anchored one that is none": {"error: control log ledgerlake.control/0 (lHgdmb9Y8GJTuzVHziXuLA): log/", func(_ *prooftest.Archive, l *prooftest.Line) {
 			l.Segments[1].Body = []byte("PAR1")
 		}},
 		"a row changed": {"-acme:10 -acme:12 -acme:13 fault of acme: control log of the tenant in ledgerlake.control/0: seq 0: row_hash does not recompute globex:11", func(_ *prooftest.Archive, l *prooftest.Line) {
