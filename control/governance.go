@@ -21,7 +21,7 @@ type Governance struct {
 	tenants map[string]*Tenant
 	deleted map[string]Deletion
 	kept    map[[2]string]bool // order and key of objects that could not go, as receipts say
-	faults  map[string]error // by tenant
+	faults  map[string]error   // by tenant
 	sealed  bool
 }
 
