@@ -31,7 +31,7 @@ const token = "ERASE-ME-7f3a"
 
 // quick are settings by which a minute of a compactor's life is a second or two.
 var quick = []string{
-	"--purge-after", "1s", "--late-window", "2s", "--compact.every", "300ms", "--compact.max-age", "1s", "--compact.sweep-every", "1s", "--http.listen", "none",
+	"--purge-after", "1s", "--compact.every", "300ms", "--compact.max-age", "1s", "--compact.sweep-every", "1s", "--http.listen", "none",
 }
 
 // govern makes the control topic, and an archive whose grace is 2 seconds.
@@ -62,6 +62,9 @@ func (s *stage) compactor(args ...string) *parts.Process {
 	s.Helper()
 	s.runs++ // its log is held to the same rules
 	log := filepath.Join(s.dir, fmt.Sprintf("ingest-%d.log", s.runs))
+	if !slices.Contains(args, "--late-window") {
+		args = append(args, "--late-window", "2s")
+	}
 	args = slices.Concat([]string{"run", "--compact.assign", "all"}, quick, args)
 	p, err := parts.Start("compact", log, s.compactEnv(), parts.Binary("ledgerlake-compact"), args...)
 	s.must(err)

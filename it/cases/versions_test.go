@@ -15,6 +15,7 @@ import (
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/ledgerlake/ledgerlake/it/faults3"
 	"github.com/ledgerlake/ledgerlake/it/oracle"
@@ -64,6 +65,59 @@ func TestAnErasureReachesEveryVersion(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A person goes from every place where the id was put: columns that are no place
+// for it, slots, the key, a header, a record that was rejected, a row that comes
+// late; and nobody else's row is touched.
+func TestAnErasureReachesEveryPlace(t *testing.T) {
+	s := newStage(t, faults3.Options{Versioned: true}, topic)
+	s.govern()
+	s.archiving()
+	of := []string{`"userId":"u-1"`, `"userId":"` + token + `"`}
+	with := func(n int, edits ...string) string { return call("acme", n, slices.Concat(of, edits)...) }
+	s.produce(topic, "acme",
+		with(0), with(1, `"model":"claude-x"`, `"model":"`+token+`"`), with(2, `"finishReason":"stop"`, `"finishReason":"`+token+`"`),
+		with(3, `"x":1`, `"x":"`+token+`"`), with(4, `"requestedModel":"claude-x"`, `"requestedModel":"`+token+`"`),
+		strings.Replace(with(5), `"turnId":"t-5"`, `"turnId":7`, 1), // wrong_type: rejected
+		`{"note":"`+token+`"`,                                       // invalid_json: rejected
+	)
+	keyed := record(topic, "acme", with(6))
+	keyed.Key, keyed.Headers = []byte(token), append(keyed.Headers, kgo.RecordHeader{Key: "who", Value: []byte(token)})
+	s.send(keyed)
+	s.produce(topic, "acme", calls("acme", 10, 10)...)
+	s.produce(topic, "globex", with(20, `"tenantId":"acme"`, `"tenantId":"globex"`, `"principal":{"tenantId":"acme"`, `"principal":{"tenantId":"globex"`))
+	s.drain()
+	if found := s.scan(token); len(found) < 9 {
+		t.Fatalf("only %q hold what is to be erased: the case shows nothing", found)
+	}
+	before := s.rows(s.archive(), everything("not coalesce(user_id = '"+token+"', false) and kind = 'call'"))
+	s.compactor("--late-window", "15s")
+	id := s.erase("--tenant", "acme", "--user", token)
+	s.await(id, "receipted")
+	s.produce(topic, "acme", with(7)) // it was made before the order, says createdAt
+	s.await(id, "closed")
+	s.stop()
+	s.verify(oracle.Proved)
+	a := s.archive()
+	if after := s.rows(a, everything("redaction is null and tenant_id = 'acme' and kind = 'call'")); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("rows of others are\n%v, were\n%v", after, before)
+	}
+	got := s.rows(a, `select count(*) filter (kind = 'call'), count(*) filter (kind = 'rejected') from rows where redaction is not null and topic = '`+topic+`'`)
+	if fmt.Sprint(got) != "[[7 2]]" {
+		t.Errorf("erased calls and rejects are %v, want 7 and 2", got)
+	}
+	for _, name := range s.scan(token) {
+		if !strings.HasPrefix(name, "data/globex/") {
+			t.Errorf("the value is still in %s", name)
+		}
+	}
+}
+
+// everything is what some rows hold, in order.
+func everything(where string) string {
+	return "select tenant_id, seq, kafka_offset, epoch_us(archived_at), row_hash, prev_hash, row_salt, user_id, record_id, turn_id, model_id, " +
+		"finish_reason, decision, token_cost, plugin_payloads, context, ext from rows where topic = '" + topic + "' and " + where + " order by partition, tenant_id, seq"
 }
 
 // overwrite writes an object's bytes once more, as a tool that copies does.
