@@ -263,13 +263,20 @@ func (g *Governor) send(ctx context.Context, c *Cycle, records []audit.Message) 
 	return nil
 }
 
-// Duties returns what governs a line now, for who only looks.
-func (g *Governor) Duties(ctx context.Context, l archive.Line) (*Duties, error) {
+// Duties returns what governs lines now, for who only looks.
+func (g *Governor) Duties(ctx context.Context, lines []archive.Line) (map[archive.Line]*Duties, error) {
 	s, err := g.surveyAll(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return g.duties(ctx, s, l)
+	g.last = s
+	all := map[archive.Line]*Duties{}
+	for _, l := range lines {
+		if all[l], err = g.duties(ctx, s, l); err != nil {
+			return nil, fmt.Errorf("%s/%d: %w", l.Topic, l.Partition, err)
+		}
+	}
+	return all, nil
 }
 
 // Records makes the records of what is offboarded.

@@ -169,8 +169,8 @@ func order(ctx context.Context, in invocation, o *config.Order, own config.Secti
 			return err
 		}
 	}
-	if c.ControlTopic == "" {
-		return &config.Error{Name: "control-topic", Source: origins["control-topic"], Fault: "is none: nothing can be ordered"}
+	if err := hasControl(&c, origins); err != nil {
+		return err
 	}
 	t, err := newTool(ctx, in, &c, origins, nil)
 	if err != nil {
@@ -191,6 +191,14 @@ func order(ctx context.Context, in invocation, o *config.Order, own config.Secti
 		return err
 	}
 	return do(ctx, p)
+}
+
+// hasControl requires a control topic.
+func hasControl(c *config.Compact, origins config.Origins) error {
+	if c.ControlTopic == "" {
+		return &config.Error{Name: "control-topic", Source: origins["control-topic"], Fault: "is none: nothing can be ordered"}
+	}
+	return nil
 }
 
 func (t *tool) placing(out io.Writer, o *config.Order) (*placing, error) {
@@ -215,17 +223,22 @@ func (p *placing) checkTenant(ctx context.Context) error {
 	if err := audit.ValidTenant(p.order.Tenant); err != nil && !audit.IsReservedTenant(p.order.Tenant) {
 		return &config.Error{Name: "tenant", Fault: err.Error()}
 	}
-	if p.control != nil || p.order.DryRun {
+	if p.order.DryRun {
 		return nil
 	}
-	inForce, err := p.governor.ControlKeys(ctx)
-	if err != nil {
+	return p.maySign(ctx, p.governor)
+}
+
+// maySign refuses to send what ingest would reject.
+func (t *tool) maySign(ctx context.Context, g *compaction.Governor) error {
+	if t.control != nil {
+		return nil
+	}
+	inForce, err := g.ControlKeys(ctx)
+	if err != nil || !inForce {
 		return err
 	}
-	if inForce {
-		return &config.Error{Name: "control-key", Fault: "not set: the archive's anchors name control keys, so ledgerlake-ingest rejects what none of them signed"}
-	}
-	return nil
+	return &config.Error{Name: "control-key", Fault: "not set: the archive's anchors name control keys, so ledgerlake-ingest rejects what none of them signed"}
 }
 
 // asRow returns the order as it would stand in the archive.

@@ -114,6 +114,9 @@ func retain(ctx context.Context, in invocation) error {
 	if c.RetentionFile == "" {
 		return &config.Error{Name: "retention-file", Fault: "not set: without it all is kept for ever"}
 	}
+	if err := hasControl(&c, origins); err != nil {
+		return err
+	}
 	t, err := newTool(ctx, in, &c, origins, nil)
 	if err != nil {
 		return err
@@ -123,6 +126,9 @@ func retain(ctx context.Context, in invocation) error {
 		return err
 	}
 	g := t.looker()
+	if err := t.maySign(ctx, g); err != nil && !dry {
+		return err
+	}
 	all, err := g.Expiries(ctx, "")
 	if err != nil {
 		return err

@@ -28,14 +28,14 @@ func plan(ctx context.Context, in invocation) error {
 	if err != nil {
 		return err
 	}
+	duties, err := g.Duties(ctx, lines)
+	if err != nil {
+		return err
+	}
 	var plans []*compaction.Plan
 	var failed []error
 	for _, l := range lines {
-		d, err := g.Duties(ctx, l)
-		if err != nil {
-			return err
-		}
-		p, err := e.Plan(ctx, l, d)
+		p, err := e.Plan(ctx, l, duties[l])
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s/%d: %w", l.Topic, l.Partition, err))
 			continue
