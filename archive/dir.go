@@ -92,6 +92,9 @@ func (d *Dir) read(ctx context.Context, key string, from func(size int64) int64)
 		return nil, 0, fileError(err)
 	}
 	start := from(info.Size())
+	if err := CheckSize(key, info.Size()-start); err != nil {
+		return nil, 0, err
+	}
 	body := make([]byte, info.Size()-start)
 	if _, err := io.ReadFull(io.NewSectionReader(f, start, int64(len(body))), body); err != nil {
 		return nil, 0, fmt.Errorf("file ended early: %w", err)

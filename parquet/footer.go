@@ -14,6 +14,10 @@ const magic = "PAR1"
 // trailerSize is the size of what follows a footer: its length and the magic.
 const trailerSize = 8
 
+// maxFooter bounds a footer: one of ours has about 10 KiB for each row group. It is
+// read into memory before anything is known of the object.
+const maxFooter = 64 << 20
+
 // splitFooter returns the bytes of the footer of an object of size bytes, of
 // which tail are the last ones.
 func splitFooter(tail []byte, size int64) ([]byte, error) {
@@ -28,6 +32,9 @@ func splitFooter(tail []byte, size int64) ([]byte, error) {
 		return nil, errors.New("no magic at the end")
 	}
 	need := int64(binary.LittleEndian.Uint32(trailer)) + trailerSize
+	if need > maxFooter {
+		return nil, fmt.Errorf("footer of %d bytes: more than %d", need-trailerSize, maxFooter)
+	}
 	if need+int64(len(magic)) > size {
 		return nil, fmt.Errorf("footer of %d bytes in an object of %d", need-trailerSize, size)
 	}

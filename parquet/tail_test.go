@@ -39,4 +39,8 @@ func TestTailBounds(t *testing.T) {
 	if _, _, _, err := parquet.TailBounds(object, size, "record_id"); !errors.Is(err, parquet.ErrMalformed) {
 		t.Errorf("damaged: %v", err)
 	}
+	huge := append(make([]byte, 100), 0xff, 0xff, 0xff, 0x7f, 'P', 'A', 'R', '1')
+	if _, _, _, err := parquet.TailBounds(huge, 1<<40, "record_id"); err == nil || errors.As(err, &short) {
+		t.Errorf("a footer of 2 GiB is asked for: %v", err)
+	}
 }

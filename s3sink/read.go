@@ -112,6 +112,10 @@ func (b *Bucket) getOnce(ctx context.Context, key string) ([]byte, error) {
 	if err != nil {
 		return nil, failed(opGet, key, w.explain(err))
 	}
+	if err := archive.CheckSize(key, aws.ToInt64(out.ContentLength)); err != nil {
+		out.Body.Close()
+		return nil, &Error{Op: opGet, Key: key, kind: ErrDamaged, cause: err}
+	}
 	body, err := readBody(out, w)
 	if err != nil {
 		return nil, arrival(ctx, opGet, key, w.explain(err))

@@ -39,6 +39,10 @@ func TestGetReturnsTheObjectOrAnError(t *testing.T) {
 			w.(http.Flusher).Flush()
 			w.Write([]byte(whole))
 		}, true},
+		{"more than belongs there", func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", fmt.Sprint(256<<20+1))
+			w.Write([]byte(whole))
+		}, true},
 		{"another byte", func(w http.ResponseWriter) {
 			w.Header().Set("X-Amz-Checksum-Crc32", crc32Of([]byte(whole)))
 			w.Write([]byte(strings.ToUpper(whole)))
