@@ -265,6 +265,7 @@ func (c *Compact) CheckSigning(origins Origins) error {
 	anchors := len(c.Good) > 0 || len(c.Keys.Anchor) > 0
 	return firstBroken(origins, []rule{
 		{signs && !anchors, "key", "not set: catalogs are to be signed, so give the vkey that signs anchors (--key, or anchor-keys): what nobody vouched for is not compacted"},
+		{len(c.Keys.Control) > 0 && c.Control == "" && c.Assign != AssignOffline, "control-key", "not set: with control-keys, ledgerlake-ingest rejects receipts that none of them signed"},
 		{anchors && !signs, "catalog-key", "not set: anchors are signed, and catalogs that nobody signed would not count. Make one with ledgerlake-verify keygen, and name its vkey in ledgerlake-ingest's catalog-keys"},
 	})
 }

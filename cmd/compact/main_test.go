@@ -98,6 +98,7 @@ func TestBadUse(t *testing.T) {
 		{"a promise that cannot be kept", append([]string{"run", "--topics", "t", "--purge-after", "31d"}, where...), "erasure-within: is less than purge-after, 31d"},
 		{"a period without a unit", append([]string{"run", "--topics", "t", "--purge-after", "7"}, where...), `purge-after (flag --purge-after): "7" is not allowed`},
 		{"catalogs that would not count", append([]string{"once", "--key", testKey}, where...), "catalog-key: not set: anchors are signed"},
+		{"receipts that nobody would take", append([]string{"once", "--key", testKey, "--catalog-key", "x", "--control-keys", testKey}, where...), "control-key: not set: with control-keys"},
 		{"policies that could be misread", append([]string{"once", "--retention-file", policies}, where...), "retention-file (flag --retention-file): " + policies + `: default.rows (line 2): "30" is not allowed`},
 		{"no policies", append([]string{"retention"}, where...), "retention-file: not set"},
 		{"no bucket", []string{"status"}, "bucket: not set: give --bucket"},

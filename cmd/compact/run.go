@@ -68,8 +68,16 @@ func (p *process) begin(ctx context.Context, once bool) error {
 	}
 	daemon.BoundHeap(p.settings.Memory + p.settings.Memory/4 + 64<<20)
 	p.engine = p.tool.engine(merge(p.report.events(), p.metrics.events()), once)
-	p.governor = p.tool.governor(p.engine, p.settings.Assign != config.AssignOffline)
-	return nil
+	sends := p.settings.Assign != config.AssignOffline
+	p.governor = p.tool.governor(p.engine, sends)
+	if !sends {
+		return nil
+	}
+	err = daemon.UntilAnswered(ctx, p.log, func() error { return p.maySign(ctx, p.governor) })
+	if fault := (*config.Error)(nil); errors.As(err, &fault) || ctx.Err() != nil {
+		return err
+	}
+	return nil // what else is wrong with the archive, the first cycle says
 }
 
 // runLoop is the command run.
