@@ -123,7 +123,7 @@ func (t *trial) rest(ctx context.Context) error {
 	defer cancel()
 	last := ""
 	for {
-		code, out, err := t.compact(ctx, "erasures", "--json", "--bucket", t.url(), "--key", t.vkeys["anchors"], "--purge-after", "5s", "--late-window", "20s")
+		code, out, err := t.compact(ctx, "erasures", "--json", "--bucket", t.url(), "--key", t.vkeys["anchors"], "--purge-after", "10s", "--late-window", "20s")
 		if err != nil && code != 4 {
 			return err
 		}
