@@ -212,3 +212,46 @@ func TestAPlantedControlLineIsNamed(t *testing.T) {
 		})
 	}
 }
+
+// An order that was taken back stays so when its own context is erased.
+func TestACancelledOrderMayBeErased(t *testing.T) {
+	c := newCourt(t)
+	c.fill()
+	id, second := prooftest.OrderID(1), prooftest.OrderID(3)
+	c.order("acme", audit.KindRedaction, id, prooftest.Redaction(map[string]any{"userId": "user-of-t-1"}, "*"))
+	c.order("acme", audit.KindRedactionCancelled, prooftest.OrderID(2), map[string]any{"redactionId": id, "reason": "oops", "by": "test"})
+	c.order("acme", audit.KindRedaction, second, prooftest.Redaction(map[string]any{"recordId": id}, []any{"context"}))
+	c.days(9)
+	c.want(id, StateCancelled)
+	c.want(second, archive.RedactionReceipted)
+	if hits := c.find("user-of-t-1"); len(hits) != 1 || !strings.HasPrefix(hits[0], "data/acme") || len(c.find(secret)) == 0 {
+		t.Errorf("beside the row itself: %q", hits)
+	}
+	c.wantExit(0)
+}
+
+// An order to erase the context of a hold waits for the hold to be lifted: else it
+// would lift it.
+func TestAHoldInForceIsNotErased(t *testing.T) {
+	c := newCourt(t)
+	c.fill()
+	hold, id, second := prooftest.OrderID(1), prooftest.OrderID(2), prooftest.OrderID(3)
+	scope := map[string]any{"userId": "user-of-t-1"}
+	c.order("acme", audit.KindLegalHold, hold, map[string]any{"scope": scope, "set": true, "reason": "case", "by": "test"})
+	c.order("acme", audit.KindRedaction, id, prooftest.Redaction(map[string]any{"recordId": hold}, []any{"context"}))
+	c.order("acme", audit.KindRedaction, second, prooftest.Redaction(map[string]any{"turnId": "t-1"}, "*"))
+	c.days(20)
+	c.want(id, StateHeld)
+	c.want(second, StateHeld)
+	if len(c.find(secret)) == 0 {
+		t.Error("what was held is gone")
+	}
+	c.order("acme", audit.KindLegalHold, prooftest.OrderID(4), map[string]any{"scope": scope, "set": false, "reason": "case", "by": "test"})
+	c.days(10)
+	c.wantExit(0)
+	for _, hit := range c.find(secret) {
+		if strings.HasPrefix(hit, "data/acme/") {
+			t.Error(hit)
+		}
+	}
+}

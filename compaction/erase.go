@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
@@ -163,7 +164,7 @@ func (t *tenant) takes(row *chain.Row) (all []takes) {
 			all = append(all, takes{e, chain.Sentinel{ID: e.ID, Slots: chain.SlotSetOf(audit.SlotContext)}})
 		}
 	}
-	if len(all) > 0 && held(t.holds, row) {
+	if len(all) > 0 && (held(t.holds, row) || t.inForce(row)) {
 		for _, e := range all {
 			e.held, e.heldHere = true, true
 		}
@@ -178,6 +179,12 @@ func still(row *chain.Row) func(chain.Sentinel) bool {
 	before, err := chain.ParseSentinel(row.Redaction.S)
 	whole := row.RowSalt.Valid || err != nil
 	return func(s chain.Sentinel) bool { return whole || before.Union(s) != before }
+}
+
+// inForce reports whether a row is that of a hold in force: without its context it
+// would hold nothing.
+func (t *tenant) inForce(row *chain.Row) bool {
+	return row.Kind.S == audit.KindLegalHold && row.RecordID.S != "" && strings.Contains(t.heldBy, strings.ToUpper(row.RecordID.S))
 }
 
 // erase takes from a row what orders take, and reports whether it changed. A row

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/control"
 	"github.com/ledgerlake/ledgerlake/parquet"
@@ -160,7 +162,7 @@ func (f *finder) take(row *chain.Row) {
 		return
 	}
 	for _, h := range f.holds {
-		if h.Hold.Scope.Holds(row) {
+		if h.Hold.Scope.Holds(row) || row.Kind.S == audit.KindLegalHold && strings.EqualFold(row.RecordID.S, h.ID) {
 			f.found.Held++
 			break
 		}

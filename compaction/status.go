@@ -115,6 +115,8 @@ func (g *Governor) state(ctx context.Context, s *survey, t *control.Tenant, o *c
 		return archive.RedactionReceipted, "", nil
 	case g.taken(s, o) == taken:
 		return StateCancelled, "", nil
+	case o.Gone && o.Cancelled: // when it was due cannot be told any more
+		return StateCancelled, "", nil
 	case o.Gone:
 		return StateUnread, "its context was erased before it was carried out", nil
 	}
