@@ -219,6 +219,7 @@ func (p *process) events() pipeline.Events {
 			if c.Adopted {
 				p.w.count("adopted")
 			}
+			p.w.acknowledged(p, c.Line, c.Ordinal)
 			say("%s segment %d: %d rows, next offset %d, adopted %t", p.w.name(c.Line), c.Ordinal, c.Rows, c.NextOffset, c.Adopted)
 		},
 		Anchored: func(a pipeline.Anchor) {

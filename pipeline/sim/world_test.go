@@ -60,10 +60,11 @@ type world struct {
 	heads  map[string]chain.Hash // that were signed, by log and size
 	hidden map[string]bool       // objects that a restored backup does not have; nil: none was restored
 
-	sending  chan struct{} // has room for who sends to the control topic
-	orders   int           // that people gave
-	governs  []*governing  // control rows, as they were archived
-	strewn   map[string]bool
+	sending  chan struct{}                   // has room for who sends to the control topic
+	orders   int                             // that people gave
+	governs  []*governing                    // control rows, as they were archived
+	strewn   map[string]bool                 // keys that somebody wrote again after they were deleted
+	ghosts   map[string]string               // of those, segments below the watermark, and who wrote them
 	contents map[chain.Hash]map[int64]trace1 // of objects, by their hash
 }
 
@@ -87,6 +88,7 @@ func simulate(t *testing.T, s seed) outcome {
 	if s.scrubs() {
 		w.values.note = noted
 	}
+	w.ghosts = map[string]string{}
 	w.strewn, w.contents = map[string]bool{}, map[chain.Hash]map[int64]trace1{}
 	w.plan = newPlan(w.dice)
 	watch := time.AfterFunc(patience, func() { panic(fmt.Sprintf("seed %d hangs: its clock stands still", s)) })
@@ -269,7 +271,7 @@ func (w *world) written(p *process, key string, body []byte) {
 		// Its writer slept: the ordinal was compacted, and deleted. Nothing may be
 		// built on it, and a compactor takes it away.
 		w.counts["write-below-watermark"]++
-		w.strewn[key] = true
+		w.strewn[key], w.ghosts[key] = true, p.name
 		w.trace.say(p.name, "%s is there again, below the watermark %d", short(key), l.watermark())
 		return
 	case n.Ordinal != l.state.Ordinal:
@@ -315,6 +317,15 @@ func (w *world) name(l archive.Line) string {
 		return fmt.Sprintf("?/%d", l.Partition)
 	}
 	return fmt.Sprintf("%s/%d", l.TopicID[:4], l.Partition)
+}
+
+// acknowledged hears that a process takes a segment for durable.
+func (w *world) acknowledged(p *process, at archive.Line, ordinal int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ghosts[archive.SegmentKey(at, ordinal)] == p.name && !p.dead.Load() {
+		w.failLocked("%s goes on from segment %d of %s, which it wrote below the watermark", p.name, ordinal, w.name(at))
+	}
 }
 
 // assigned hears that some process has a line.
