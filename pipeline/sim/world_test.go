@@ -264,15 +264,15 @@ func (w *world) written(p *process, key string, body []byte) {
 	case !ok || l == nil:
 		w.failLocked("%s creates %s, which is of no line", p.name, key)
 		return
-	case l.forged >= 0:
-		w.failLocked("%s builds on the forged segment %d: %s", p.name, l.forged, short(key))
-		return
 	case n.Ordinal < l.watermark():
 		// Its writer slept: the ordinal was compacted, and deleted. Nothing may be
 		// built on it, and a compactor takes it away.
 		w.counts["write-below-watermark"]++
 		w.strewn[key], w.ghosts[key] = true, p.name
 		w.trace.say(p.name, "%s is there again, below the watermark %d", short(key), l.watermark())
+		return
+	case l.forged >= 0:
+		w.failLocked("%s builds on the forged segment %d: %s", p.name, l.forged, short(key))
 		return
 	case n.Ordinal != l.state.Ordinal:
 		w.failLocked("%s creates %s, the next ordinal is %d", p.name, short(key), l.state.Ordinal)
