@@ -132,7 +132,9 @@ func (w *world) startProcess(mutate ...func(*pipeline.Settings)) *process {
 			kgo.MetadataMinAge(100 * time.Millisecond), kgo.FetchMaxWait(3 * time.Second),
 		}, opts...),
 		Batch: w.plan.batch, Window: w.plan.window, ShutdownTimeout: shutdown,
-		TrustTail: w.plan.deletes || w.plan.compacted, // whose log start may pass what was not vouched for
+		// The log start may pass what was not vouched for; and of what is compacted
+		// without a key, Kafka knows nothing but by a voucher.
+		TrustTail: w.plan.deletes || w.plan.compacted || w.plan.compactors > 0 && !w.plan.signed,
 		Rand:      &salts{src: rand.NewChaCha8(w.seed.key(n))},
 	}
 	if chance(w.seed.at(p.name, "root", "", 0), 0.7) {
