@@ -37,6 +37,11 @@ var kinds = []string{
 	"forged:altered-row", "forged:invented-gap", "forged:invented-duplicate", "forged:beyond-the-log", "forged:invented-row",
 	"forged:other-version-other-tenant", "forged:other-version-other-turn",
 	"anchor", "anchor-adopted", "bucket-restored", "forged-anchor:by-a-stranger", "forged-anchor:unsigned-and-false", "forged-anchor:garbage",
+	"catalog", "data-file", "file-named", "watermark-moves", "compactors-race", "clock-skewed", "line-read", "write-below-watermark",
+	"rows-erased", "rows-dropped", "repeats-marked", "files-merged", "files-rewritten", "strays-doomed", "objects-deleted", "uploads-aborted",
+	"delete-kept", "delete:lost-reply", "versions:500", "versions:list-broken", "copied-onto-itself", "unfinished-upload", "version-deleted",
+	"erase:record", "erase:coordinates", "erase:turn", "erase:session", "erase:user", "erase:offset", "erase:before", "erase:unknown",
+	"say:redaction", "say:redaction-cancelled", "say:legal-hold", "say:retention-cut", "redaction-gone", "redaction-receipted", "receipt-sent", "receipt",
 }
 
 // errorsOf are the errors of requests that do nothing, at least not yet.

@@ -81,7 +81,7 @@ func newPlan(d dice) plan {
 		anchorEvery:   one(d, time.Second, 5*time.Second, 20*time.Second, time.Minute),
 		anchorRows:    one(d, int64(3), 40, 100_000),
 		restores:      d.chance(0.25),
-		forgesAnchors: d.chance(0.15),
+		forgesAnchors: d.chance(0.5), // but not where there is compaction
 	}
 	p.grace = grace
 	if d.chance(0.6) {
