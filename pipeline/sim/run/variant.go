@@ -121,7 +121,7 @@ func (e *Engine) warn`,
 		"compaction/receipts.go", "e.State != archive.RedactionGone && e.State != archive.RedactionReceipted", "e.State == archive.RedactionGated",
 	}}},
 	{"erases what a legal hold keeps", []patch{{
-		"compaction/erase.go", "\tif len(all) > 0 && held(t.holds, row) {\n", "\tif len(all) > 0 && len(t.holds) < 0 {\n",
+		"compaction/erase.go", "\tif len(all) > 0 && (held(t.holds, row) || t.inForce(row)) {\n", "\tif len(all) > 0 && t.inForce(row) {\n",
 	}}},
 	{"carries an order out before an anchor covers it", []patch{{
 		"compaction/duties.go", "func counts(r *control.Row) bool { return r.Anchored }", "func counts(r *control.Row) bool { return r != nil }",
