@@ -20,14 +20,14 @@ func testCatalog() *Catalog {
 	return &Catalog{
 		ArchiveID: "01KBCDEFGHJKMNPQRSTVWXYZ01", Topic: someLine.Topic, TopicID: someLine.TopicID, Partition: 3, Version: 7,
 		Previous: &chain.Hash{9}, Time: Time{time.UnixMicro(1_780_000_000_000_001).UTC()}, Watermark: 12,
-		Parts:      []CatalogPartRef{{Day: "2026-05-28", Key: CatalogPartKey(someLine, chain.Hash{4}), Bytes: 10, SHA256: chain.Hash{4}, Files: 2}},
+		Parts: []CatalogPartRef{{Day: "2026-05-28", Key: CatalogPartKey(someLine, chain.Hash{4}), Bytes: 10, SHA256: chain.Hash{4}, Files: 2}},
 		Redactions: []CatalogRedaction{{Tenant: "a<b", ID: someID, State: RedactionGone}, {
 			Tenant: "c", ID: someID, State: RedactionPurged, Since: 6, Erased: [][2]int64{{0, 0}, {3, 9}},
 			Deleted: []CatalogDeleted{{Key: "log/x", Versions: []string{"v1", "null"}}, {Key: "log/y"}}, Kept: []string{"log/x is locked"},
 		}},
-		Cuts:       []CatalogCut{{Tenant: "x", ID: someID, Size: 3, Head: chain.Hash{1}, Frontier: []chain.Hash{{2}, {3}}}},
-		Holds:      []CatalogHold{{Tenant: "x", ID: someID}},
-		Doomed:     []CatalogDoomed{{Key: "log/x", Since: 7}},
+		Cuts:   []CatalogCut{{Tenant: "x", ID: someID, Size: 3, Head: chain.Hash{1}, Frontier: []chain.Hash{{2}, {3}}}},
+		Holds:  []CatalogHold{{Tenant: "x", ID: someID}},
+		Doomed: []CatalogDoomed{{Key: "log/x", Since: 7}},
 	}
 }
 

@@ -262,7 +262,7 @@ func (t *trial) ordered(d *deed) (must *order, may bool) {
 			continue
 		}
 		may = true // also where the order was taken back too late
-		if !o.cancelled && d.at.Before(o.at.Add(-5 * time.Second)) {
+		if !o.cancelled && d.at.Before(o.at.Add(-5*time.Second)) {
 			must = o
 		}
 	}
