@@ -51,6 +51,8 @@ type comparison struct {
 	trusted archive.Writer // who vouched last, before this process began
 	start   int64          // Kafka's log start
 	now     time.Time
+	// trustTail is [Settings.TrustTail].
+	trustTail bool
 	// compacted reports whether the topic has cleanup.policy=compact.
 	compacted func() (bool, error)
 	// rowAt is [rowFinder.find] below the segment, and recordAt [rowFinder.record].
@@ -268,8 +270,11 @@ func (c *comparison) duplicate(s *stretch, rec *audit.Record, reject *audit.Reje
 		return err
 	}
 	switch {
-	case first.hidden:
+	case first.hidden && c.trustTail:
 		return nil
+	case first.hidden:
+		// Whoever writes to the bucket could call any record that.
+		return c.forged(d.Offset, "it is called a repeat of seq %d, of which an erasure or a cut has left nothing that could say so: trust-tail accepts it", d.Seq)
 	case !first.found || first.coord != coord:
 		return c.forged(d.Offset, "it is called a repeat of seq %d, which has other coordinates", d.Seq)
 	case first.erased || !c.exact():
@@ -466,7 +471,7 @@ func (c *consumer) compareWithin(ctx context.Context, b bounds, st *archive.Stat
 		recordAt: func(tenant string, seq, hint int64) (*audit.Record, error) {
 			return finder.record(ctx, tenant, seq, hint)
 		},
-		contentOf: c.contentOf,
+		contentOf: c.contentOf, trustTail: c.TrustTail,
 	}
 	if err := x.begin(); err != nil {
 		return err

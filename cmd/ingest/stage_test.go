@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -75,6 +77,9 @@ func (s *stage) proved() int {
 func (s *stage) committed(topic string, partition int32) int64 {
 	s.t.Helper()
 	offsets, err := kadm.NewClient(s.client).FetchOffsets(s.t.Context(), "ledgerlake")
+	if errors.Is(err, kerr.GroupIDNotFound) { // ingest has not joined yet
+		return -1
+	}
 	if err != nil {
 		s.t.Fatal(err)
 	}
