@@ -204,10 +204,12 @@ func same(a, b *string) bool { return a != nil && b != nil && *a == *b }
 
 // closes reports whether the time for late rows is over: so long after the newest
 // receipt, and nothing of the order was on its way in any line when all were
-// looked at last. While a hold of the tenant is in force no order of it is closed,
+// listed and looked at last, which was behind that time: whoever slept through it,
+// or has not heard of a new line, has seen none of the rows that came. While a hold of the tenant is in force no order of it is closed,
 // for what is held may have to be erased yet.
 func (g *Governor) closes(now time.Time, t *control.Tenant, o *control.Order) bool {
-	if expires(o) || receipts(o) == 0 || len(t.Holds()) > 0 || now.Before(time.UnixMicro(o.Receipted).Add(g.LateWindow)) || g.last == nil || g.last.whole(o.Tenant) != nil {
+	over := time.UnixMicro(o.Receipted).Add(g.LateWindow)
+	if expires(o) || receipts(o) == 0 || len(t.Holds()) > 0 || now.Before(over) || g.last == nil || g.last.listed.Before(over) || g.last.whole(o.Tenant) != nil {
 		return false
 	}
 	for _, l := range g.last.reached(o) {

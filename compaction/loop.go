@@ -128,6 +128,7 @@ func (g *Governor) surveyAll(ctx context.Context) (*survey, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.listed = g.listed
 	return s, g.views(ctx, s, lines)
 }
 

@@ -21,6 +21,7 @@ import (
 // store's time, the control logs, then the catalogs, so that what was archived
 // before that time is in it.
 type survey struct {
+	listed time.Time // when the lines of the bucket were, where it is of all of them
 	now    time.Time // by the store's clock
 	gov    *control.Governance
 	lines  []archive.Line // all of the bucket, by name
