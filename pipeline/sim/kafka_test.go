@@ -137,10 +137,11 @@ func (w *world) compact() {
 // deleteRecords moves the log start of a line, often past what is archived.
 func (w *world) deleteRecords(l *line) {
 	info := w.kafka.PartitionInfo(topic, l.Partition)
-	if info.LastStableOffset <= info.LogStartOffset {
+	start := max(info.LogStartOffset, l.start) // kfake's goes back when it compacts
+	if info.LastStableOffset <= start {
 		return
 	}
-	to := info.LogStartOffset + 1 + w.dice.Int64N(info.LastStableOffset-info.LogStartOffset)
+	to := start + 1 + w.dice.Int64N(info.LastStableOffset-start)
 	if w.dice.chance(0.5) {
 		to = info.LastStableOffset
 	}

@@ -32,6 +32,7 @@ var variants = []variant{
 		{"pipeline/partition.go", "if p.flying != nil || p.open.empty() || stopping", "if p.open.empty() || stopping"},
 		{"pipeline/partition.go", "\tp.open, p.spare = p.spare, nil\n", "\tp.open, p.spare = newBatch(), nil\n"},
 		{"pipeline/partition.go", "\tf := p.flying\n\tp.flying = nil\n", "\tf := p.flying\n\tp.flying = nil\n\tif f == nil {\n\t\treturn nil\n\t}\n"},
+		{"pipeline/partition.go", "landed: make(chan landing, 1), put: put", "landed: make(chan landing, 1000), put: put"}, // nobody hangs
 	}},
 	{"skips trailing transaction markers", []patch{{
 		"pipeline/partition.go", "\tif r.Offset > p.next {\n\t\tp.open.addGap(p.next, r.Offset, archive.GapCompacted, now)\n",
