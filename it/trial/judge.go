@@ -57,6 +57,7 @@ func (t *trial) orderAll(ctx context.Context) error {
 	if err := t.hold(ctx, "release", held.tenant); err != nil {
 		return err
 	}
+	t.offboarded = time.Now()
 	for _, tenant := range t.offboards {
 		if _, _, err := t.compact(ctx, append(append([]string{"offboard"}, t.where()...), "--tenant", tenant, "--reason", "trial", "--yes")...); err != nil {
 			return err
@@ -64,6 +65,10 @@ func (t *trial) orderAll(ctx context.Context) error {
 	}
 	return nil
 }
+
+// anchorLag is within what a record is archived and anchored: a tenant leaves up
+// to the newest anchor.
+const anchorLag = 15 * time.Second
 
 // hold sets or lifts the hold of a tenant.
 func (t *trial) hold(ctx context.Context, verb, tenant string) error {

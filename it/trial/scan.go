@@ -29,8 +29,9 @@ func (t *trial) bytes(ctx context.Context) error {
 		switch {
 		case must != nil && must.slots == "" || must != nil && d.markIn(must.slots):
 			gone[d.mark] = must
-		case t.leaves(d.tenant) && !d.broken: // whose a broken record is may not be known
+		case t.leaves(d.tenant) && !d.broken && d.at.Before(t.offboarded.Add(-anchorLag)): // whose a broken record is may not be known
 			gone[d.mark] = &order{kind: "offboard"}
+		case t.leaves(d.tenant): // it came around the cut, or behind it
 		case !may && !d.broken:
 			kept[d.mark] = true
 		}

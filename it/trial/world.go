@@ -56,13 +56,14 @@ type trial struct {
 	vkeys  map[string]string // by role
 	group  oracle.Group
 
-	ingests   []*parts.Process
-	compacts  []*parts.Process
-	started   int // processes
-	deeds     *deeds
-	orders    []*order
-	evidence  *evidence
-	offboards []string // tenants that leave
+	ingests    []*parts.Process
+	compacts   []*parts.Process
+	started    int // processes
+	deeds      *deeds
+	orders     []*order
+	evidence   *evidence
+	offboards  []string  // tenants that leave
+	offboarded time.Time // when
 }
 
 func (t *trial) say(format string, args ...any) {
