@@ -404,26 +404,6 @@ func (s *scanner) escape(i int) (int, bool) {
 	return 0, s.fail(ReasonInvalidUnicode, i, "lone surrogate")
 }
 
-// unit returns the UTF-16 code unit of the escape \uXXXX that b begins with.
-func unit(b []byte) (rune, bool) {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return 0, false
-	}
-	var r rune
-	for _, c := range b[2:6] {
-		switch {
-		case isDigit(c):
-			c -= '0'
-		case 'a' <= c|0x20 && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
-}
-
 func isSurrogate(r rune) bool { return isHigh(r) || isLow(r) }
 func isHigh(r rune) bool      { return 0xD800 <= r && r <= 0xDBFF }
 func isLow(r rune) bool       { return 0xDC00 <= r && r <= 0xDFFF }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"slices"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/ledgerlake/ledgerlake/archive/jsondoc"
@@ -93,76 +92,10 @@ func unescape(b []byte) []byte {
 			return append(out, b...)
 		}
 		out = append(out, b[:at]...)
-		var n int
-		out, n = appendUnescaped(out, b[at:])
-		b = b[at+n:]
+		r, n := audit.Unescape(b[at:])
+		out, b = utf8.AppendRune(out, r), b[at+n:]
 	}
 	return out
-}
-
-// appendUnescaped appends what the escape at the start of b says, and returns
-// how long it is.
-func appendUnescaped(out, b []byte) ([]byte, int) {
-	switch c := b[1]; c {
-	case '"', '\\', '/':
-		return append(out, c), 2
-	case 'b':
-		return append(out, '\b'), 2
-	case 'f':
-		return append(out, '\f'), 2
-	case 'n':
-		return append(out, '\n'), 2
-	case 'r':
-		return append(out, '\r'), 2
-	case 't':
-		return append(out, '\t'), 2
-	case 'u':
-		return appendUnit(out, b)
-	}
-	return append(out, b[0]), 1
-}
-
-// appendUnit appends the rune of one code unit, or of a pair of surrogates.
-func appendUnit(out, b []byte) ([]byte, int) {
-	first, ok := unitAt(b)
-	if !ok {
-		return append(out, b[0]), 1
-	}
-	if utf16.IsSurrogate(first) {
-		if second, ok := unitAt(b[6:]); ok {
-			if r := utf16.DecodeRune(first, second); r != utf8.RuneError {
-				return utf8.AppendRune(out, r), 12
-			}
-		}
-	}
-	return utf8.AppendRune(out, first), 6
-}
-
-// unitAt reads \uXXXX at the start of b.
-func unitAt(b []byte) (r rune, ok bool) {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return 0, false
-	}
-	for _, c := range b[2:6] {
-		d, ok := hexDigit(c)
-		if !ok {
-			return 0, false
-		}
-		r = r<<4 | d
-	}
-	return r, true
-}
-
-func hexDigit(c byte) (rune, bool) {
-	switch {
-	case '0' <= c && c <= '9':
-		return rune(c - '0'), true
-	case 'a' <= c && c <= 'f':
-		return rune(c-'a') + 10, true
-	case 'A' <= c && c <= 'F':
-		return rune(c-'A') + 10, true
-	}
-	return 0, false
 }
 
 // keyAndHeaders appends the forms of key and headers, as the context of a rejected row

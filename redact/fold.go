@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/ledgerlake/ledgerlake/audit"
 )
 
 // A folded is a text as rules look at it: without JSON's escapes, and with what
@@ -65,48 +67,7 @@ func runeAt(b []byte) (rune, int) {
 	if b[0] != '\\' || len(b) == 1 {
 		return utf8.DecodeRune(b)
 	}
-	switch b[1] {
-	case 'n':
-		return '\n', 2
-	case 'r':
-		return '\r', 2
-	case 't':
-		return '\t', 2
-	case 'b':
-		return '\b', 2
-	case 'f':
-		return '\f', 2
-	case '"', '\\', '/':
-		return rune(b[1]), 2
-	}
-	r, ok := unit(b)
-	if !ok {
-		return '\\', 1
-	}
-	if low, ok := unit(b[6:]); ok && 0xD800 <= r && r < 0xDC00 && 0xDC00 <= low && low < 0xE000 {
-		return 0x10000 + (r-0xD800)<<10 + (low - 0xDC00), 12
-	}
-	return r, 6
-}
-
-// unit returns the UTF-16 code unit of the escape \uXXXX that b begins with.
-func unit(b []byte) (rune, bool) {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return 0, false
-	}
-	var r rune
-	for _, c := range b[2:6] {
-		switch {
-		case isDigit(c):
-			c -= '0'
-		case 'a' <= c|0x20 && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
+	return audit.Unescape(b)
 }
 
 // invisible are characters that leave no trace where they stand.

@@ -7,7 +7,6 @@ import (
 	cryptorand "crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,8 +19,6 @@ import (
 // markPrefix begins the mark of a record, which stands in a header of it, and so
 // in a slot of its row.
 const markPrefix = "MARK"
-
-func cut(pair string) (name, value string, ok bool) { return strings.Cut(pair, "=") }
 
 // A deed is a record that was sent, and what an order may find it by.
 type deed struct {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -113,14 +114,7 @@ func (t *trial) readers(ctx context.Context) error {
 	}
 }
 
-func (t *trial) leaves(tenant string) bool {
-	for _, other := range t.offboards {
-		if other == tenant {
-			return true
-		}
-	}
-	return false
-}
+func (t *trial) leaves(tenant string) bool { return slices.Contains(t.offboards, tenant) }
 
 // rest waits until every request is closed, then stops everything cleanly.
 func (t *trial) rest(ctx context.Context) error {

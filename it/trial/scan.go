@@ -27,7 +27,7 @@ func (t *trial) bytes(ctx context.Context) error {
 	for _, d := range t.deeds.all {
 		must, may := t.ordered(d)
 		switch {
-		case must != nil && must.slots == "" || must != nil && d.markIn(must.slots):
+		case must != nil: // the mark stands in ext, which every order of the trial takes
 			gone[d.mark] = must
 		case t.leaves(d.tenant) && !d.broken && d.at.Before(t.offboarded.Add(-anchorLag)): // whose a broken record is may not be known
 			gone[d.mark] = &order{kind: "offboard"}
@@ -41,11 +41,11 @@ func (t *trial) bytes(ctx context.Context) error {
 	g.SetLimit(2)
 	var all, size int64
 	uploads := 0
-	for u, err := range t.store.Uploads(ctx, "") {
+	for _, err := range t.store.Uploads(ctx, "") {
 		if err != nil {
 			return err
 		}
-		_, uploads = u, uploads+1
+		uploads++
 	}
 	for v, err := range t.store.Versions(ctx, "") {
 		if err != nil {
@@ -73,9 +73,6 @@ func (t *trial) bytes(ctx context.Context) error {
 	}
 	return nil
 }
-
-// markIn reports whether the mark goes with these slots: it stands in a header.
-func (d *deed) markIn(slots string) bool { return slots == "ext,prompts" }
 
 // A scanner looks for marks.
 type scanner struct {

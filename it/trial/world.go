@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -124,7 +125,7 @@ func (t *trial) makeArchive(ctx context.Context) error {
 		return err
 	}
 	for _, v := range parts.Credentials() {
-		name, value, _ := cut(v)
+		name, value, _ := strings.Cut(v, "=")
 		os.Setenv(name, value)
 	}
 	if t.store, err = s3sink.Open(ctx, t.url(), s3sink.Options{}); err != nil {
