@@ -276,3 +276,28 @@ func (g *Governor) newestBelow(ctx context.Context, s *survey, o *control.Order)
 	}
 	return time.Time{}, nil
 }
+
+// compactedBelow reports whether all rows that an order of expiry names are
+// compacted; true for every other order. Its first receipt closes it, so that
+// none may be on its way.
+func (g *Governor) compactedBelow(ctx context.Context, s *survey, o *control.Order) (bool, error) {
+	if !expires(o) || o.Redaction.Target.Log == nil {
+		return true, nil
+	}
+	v, size := s.views[*o.Redaction.Target.Log], int64(0)
+	if v == nil || v.catalog == nil {
+		return *o.Redaction.Target.Before <= 0, nil
+	}
+	for i := range v.catalog.Cuts {
+		if c := &v.catalog.Cuts[i]; c.Tenant == o.Tenant {
+			size = c.Size
+		}
+	}
+	files, err := g.filesOf(ctx, v.catalog)
+	for i := range files {
+		if f := &files[i]; f.Tenant == o.Tenant {
+			size = max(size, f.LastSeq+1)
+		}
+	}
+	return *o.Redaction.Target.Before <= size, err
+}

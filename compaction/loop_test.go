@@ -509,6 +509,36 @@ func TestPlacesAreClosed(t *testing.T) {
 	}
 }
 
+// The first receipt of an order of expiry closes it: it waits for all rows below
+// its seq, also where none, or only some, were archived when it was given.
+func TestExpiryWaitsForItsRows(t *testing.T) {
+	for _, there := range []int{0, 1} {
+		c := newCourt(t)
+		more := func() {
+			c.calls.Segment(func(b *prooftest.Batch) { told(b, "acme", "t-1") })
+			c.calls.Anchor()
+			c.land()
+		}
+		for range there {
+			more()
+		}
+		c.cycle()
+		id := prooftest.OrderID(1)
+		c.order("acme", audit.KindRedaction, id, prooftest.Redaction(map[string]any{"topic": c.calls.Line.Topic, "topicId": c.calls.Line.TopicID, "partition": c.calls.Line.Partition, "seqBefore": 5}, "*"))
+		c.days(2)
+		if s := c.state(id); s.State == StateClosed || receipts(s.Order) != 0 {
+			t.Fatalf("with %d rows there it is %s", there, s.State)
+		}
+		for range 2 - there {
+			more()
+		}
+		c.days(2)
+		c.want(id, StateClosed)
+		c.wantNowhere(secret)
+		c.wantExit(0)
+	}
+}
+
 // A line that is halted keeps only those waiting that have rows in it: the orders
 // of others are carried out and receipted.
 func TestHaltedLineStopsNoOthers(t *testing.T) {

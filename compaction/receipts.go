@@ -60,6 +60,9 @@ func (g *Governor) mayBeReceipted(ctx context.Context, s *survey, t *control.Ten
 	if s.gov.Fault(o.Tenant) != nil {
 		return false, nil
 	}
+	if whole, err := g.compactedBelow(ctx, s, o); !whole || err != nil {
+		return false, err
+	}
 	state, _, err := g.state(ctx, s, t, o)
 	return state == archive.RedactionReceipted || state == "" && g.taken(s, o) == kept && !s.now.Before(g.dueAt(o)), err
 }

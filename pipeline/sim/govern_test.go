@@ -790,7 +790,11 @@ func (w *world) checkReached() {
 					continue
 				}
 				if !coversAll(p.erased, o.Redaction.Erasure) {
-					w.failLocked("order %s of %s is closed, and seq %d of %s has %+v gone", o.ID, o.Tenant, p.seq, w.name(l.Line), p.erased)
+					gone := "nothing"
+					if p.erased.ID != "" {
+						gone = p.erased.String()
+					}
+					w.failLocked("order %s of %s is closed, and seq %d of %s has %s gone", o.ID, o.Tenant, p.seq, w.name(l.Line), gone)
 					return
 				}
 			}
