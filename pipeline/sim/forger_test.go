@@ -51,8 +51,8 @@ var forgeries = []forgery{
 		return true
 	}, false},
 	{"invented-row", func(l *line, o *archive.SegmentObject, row int) bool {
-		if o.NextOffset < l.end() && l.records[o.NextOffset].superseded {
-			return false // Kafka may no longer be able to tell
+		if o.NextOffset < l.end() && l.untold(l.records[o.NextOffset]) {
+			return false // Kafka may not be able to tell
 		}
 		made := o.Rows[row]
 		made.SessionID = audit.Str("nobody-sent-this")
@@ -69,6 +69,12 @@ var forgeries = []forgery{
 		o.Rows[row].SeqWithinTurn = audit.I64(o.Rows[row].SeqWithinTurn.N + 1_000_000)
 		return true
 	}, false},
+}
+
+// untold reports whether Kafka may give no record at an offset, and cannot say
+// that there never was one, because the topic is compacted.
+func (l *line) untold(r *record) bool {
+	return l.thins && (r.superseded || r.fate != delivered)
 }
 
 func insertGap(o *archive.SegmentObject, g archive.Gap) {

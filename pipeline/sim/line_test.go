@@ -15,6 +15,7 @@ type line struct {
 	records []*record // by offset
 	start   int64     // Kafka's log start
 	control bool      // it is that of the control topic
+	thins   bool      // the topic has cleanup.policy=compact
 	epoch   int32     // of its leader
 	gone    bool      // the topic was deleted
 
@@ -99,7 +100,7 @@ func (w *world) addLine(l archive.Line) *line {
 	n := &line{
 		Line: l, state: archive.NewState(w.root.ArchiveID, l), trees: map[string]*chain.Tree{},
 		logs: map[string][]*placed{}, coords: map[audit.Fingerprint][]*placed{}, forged: -1, forgedAnchor: -1, counts: w.counts,
-		control: l.Topic == audit.ControlTopic, compacted: newCompacted(),
+		control: l.Topic == audit.ControlTopic, thins: l.Topic != audit.ControlTopic && w.plan.compacted, compacted: newCompacted(),
 	}
 	w.lines = append(w.lines, n)
 	return n
