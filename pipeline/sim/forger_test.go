@@ -35,8 +35,9 @@ var forgeries = []forgery{
 	}, false},
 	{"invented-duplicate", func(l *line, o *archive.SegmentObject, row int) bool {
 		r := &o.Rows[row]
-		if len(l.logs[r.TenantID.S]) == 0 {
-			return false
+		log := l.logs[r.TenantID.S]
+		if len(log) == 0 || l.begins(r.TenantID.S) > 0 || log[0].erased.Hard {
+			return false // nothing is left of seq 0 that could say so, and trust-tail may be set
 		}
 		insertDuplicate(o, archive.Duplicate{Offset: r.KafkaOffset.N, Tenant: r.TenantID.S, Seq: 0})
 		o.Rows = append(o.Rows[:row:row], o.Rows[row+1:]...)
