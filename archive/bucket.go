@@ -41,6 +41,18 @@ type Source interface {
 	List(ctx context.Context, prefix, after string) iter.Seq2[Object, error]
 }
 
+// A Ranger is a [Source] that also gives a part of an object: what a look-up
+// needs that must not read objects whole.
+//
+// Nothing vouches for a part: the hash of an object is that of all of it.
+type Ranger interface {
+	Source
+	// GetRange returns the n bytes of an object from an offset on, fewer where
+	// the object ends before, none where it ends at the offset or before it. It
+	// returns an error matching [ErrNotFound] if there is no object.
+	GetRange(ctx context.Context, key string, offset, n int64) ([]byte, error)
+}
+
 // A Bucket is an object store, as little of one as the commit needs.
 //
 // Methods may be called concurrently. A write is durable once it returns nil;
@@ -66,9 +78,7 @@ type Object struct {
 // Methods may be called concurrently. archivetest.RunStore checks all of this.
 type Store interface {
 	Bucket
-	// GetRange returns the n bytes of an object from an offset on, fewer where
-	// the object ends before, none where it ends at the offset or before it.
-	GetRange(ctx context.Context, key string, offset, n int64) ([]byte, error)
+	Ranger
 	// Now returns the store's time, UTC, to the second. It never is the zero
 	// time without an error.
 	Now(ctx context.Context) (time.Time, error)

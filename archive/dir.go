@@ -54,7 +54,7 @@ func (d *Dir) Close() error { return d.root.Close() }
 
 // Get implements [Source].
 func (d *Dir) Get(ctx context.Context, key string) ([]byte, error) {
-	body, _, err := d.read(ctx, key, func(int64) int64 { return 0 })
+	body, _, err := d.read(ctx, key, func(size int64) (from, n int64) { return 0, size })
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", key, err)
 	}
@@ -66,16 +66,30 @@ func (d *Dir) GetTail(ctx context.Context, key string, n int64) ([]byte, int64, 
 	if n < 0 {
 		return nil, 0, fmt.Errorf("get tail of %s: %d bytes", key, n)
 	}
-	tail, size, err := d.read(ctx, key, func(size int64) int64 { return size - min(n, size) })
+	tail, size, err := d.read(ctx, key, func(size int64) (from, length int64) { return size - min(n, size), min(n, size) })
 	if err != nil {
 		return nil, 0, fmt.Errorf("get tail of %s: %w", key, err)
 	}
 	return tail, size, nil
 }
 
-// read returns a file from the offset that from gives for its size, and the
-// size.
-func (d *Dir) read(ctx context.Context, key string, from func(size int64) int64) ([]byte, int64, error) {
+// GetRange implements [Ranger].
+func (d *Dir) GetRange(ctx context.Context, key string, offset, n int64) ([]byte, error) {
+	if offset < 0 || n < 0 {
+		return nil, fmt.Errorf("get range of %s: %d bytes from %d", key, n, offset)
+	}
+	body, _, err := d.read(ctx, key, func(size int64) (from, length int64) {
+		from = min(offset, size)
+		return from, min(n, size-from)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("get range of %s: %w", key, err)
+	}
+	return body, nil
+}
+
+// read returns a part of a file, which part gives for its size, and the size.
+func (d *Dir) read(ctx context.Context, key string, part func(size int64) (from, n int64)) ([]byte, int64, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
@@ -91,12 +105,12 @@ func (d *Dir) read(ctx context.Context, key string, from func(size int64) int64)
 	if err != nil {
 		return nil, 0, fileError(err)
 	}
-	start := from(info.Size())
-	if err := CheckSize(key, info.Size()-start); err != nil {
+	from, n := part(info.Size())
+	if err := CheckSize(key, n); err != nil {
 		return nil, 0, err
 	}
-	body := make([]byte, info.Size()-start)
-	if _, err := io.ReadFull(io.NewSectionReader(f, start, int64(len(body))), body); err != nil {
+	body := make([]byte, n)
+	if _, err := io.ReadFull(io.NewSectionReader(f, from, n), body); err != nil {
 		return nil, 0, fmt.Errorf("file ended early: %w", err)
 	}
 	return body, info.Size(), nil

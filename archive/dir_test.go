@@ -13,7 +13,7 @@ import (
 )
 
 func TestDirIsASource(t *testing.T) {
-	archivetest.RunSource(t, func(t *testing.T, objects map[string][]byte) archive.Source {
+	archivetest.RunRanger(t, func(t *testing.T, objects map[string][]byte) archive.Ranger {
 		return openDir(t, lay(t, t.TempDir(), objects))
 	})
 }
@@ -37,6 +37,9 @@ func TestDirDoesNotLeaveItsFolder(t *testing.T) {
 		}
 		if got, _, err := d.GetTail(t.Context(), key, 3); err == nil || got != nil {
 			t.Errorf("GetTail(%q) = %q, %v; want an error", key, got, err)
+		}
+		if got, err := d.GetRange(t.Context(), key, 0, 3); err == nil || got != nil {
+			t.Errorf("GetRange(%q) = %q, %v; want an error", key, got, err)
 		}
 	}
 	if got, err := d.Get(t.Context(), "log/x"); err != nil || string(got) != "x" {

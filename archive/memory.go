@@ -166,7 +166,7 @@ func (m *Memory) GetTail(ctx context.Context, key string, n int64) ([]byte, int6
 	return append([]byte{}, body[size-min(n, size):]...), size, nil
 }
 
-// GetRange implements [Store]. The caller owns the result.
+// GetRange implements [Ranger]. The caller owns the result.
 func (m *Memory) GetRange(ctx context.Context, key string, offset, n int64) ([]byte, error) {
 	if offset < 0 || n < 0 {
 		return nil, fmt.Errorf("get range of %s: %d bytes from %d", key, n, offset)

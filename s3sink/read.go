@@ -43,7 +43,7 @@ func (b *Bucket) GetTail(ctx context.Context, key string, n int64) (tail []byte,
 	return tail, size, err
 }
 
-// GetRange implements [archive.Store].
+// GetRange implements [archive.Ranger].
 func (b *Bucket) GetRange(ctx context.Context, key string, offset, n int64) (body []byte, err error) {
 	if offset < 0 || n < 0 {
 		return nil, &Error{Op: opGetRange, Key: key, cause: fmt.Errorf("%d bytes from %d", n, offset)}

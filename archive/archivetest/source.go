@@ -8,9 +8,9 @@
 //	absence        a key that is not there is ErrNotFound, beside any other key
 //	cancelling     a done context is an error, and no half a result
 //
-// [RunSource] is the reading half, for a store that can only be read, and
-// [RunStore] what a compactor needs of a store besides: ranges, the store's
-// time, every version, deletes by version and uploads that were not finished.
+// [RunSource] is the reading half, for a store that can only be read,
+// [RunRanger] that with ranges, and [RunStore] what a compactor needs of a store
+// besides: ranges, the store's time, every version, deletes by version and uploads that were not finished.
 //
 // It does not check durability, which no test of a running process can see,
 // nor how a store behaves when it fails: that is each implementation's own
@@ -58,6 +58,19 @@ func RunSource(t *testing.T, open func(t *testing.T, objects map[string][]byte) 
 	t.Run("Empty", func(t *testing.T) {
 		if got := keys(t, open(t, nil).List(t.Context(), "", "")); len(got) != 0 {
 			t.Errorf("an empty store lists %q", got)
+		}
+	})
+}
+
+// RunRanger checks what [RunSource] does, and that parts of objects can be read.
+func RunRanger(t *testing.T, open func(t *testing.T, objects map[string][]byte) archive.Ranger) {
+	RunSource(t, func(t *testing.T, objects map[string][]byte) archive.Source { return open(t, objects) })
+	t.Run("GetRange", func(t *testing.T) { getRangeReturnsTheMiddle(t, open(t, maps.Clone(readable))) })
+	t.Run("RangeCancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if got, err := open(t, maps.Clone(readable)).GetRange(ctx, "ledgerlake.json", 0, 1); !errors.Is(err, context.Canceled) || got != nil {
+			t.Errorf("GetRange with a cancelled context = %d bytes, %v", len(got), err)
 		}
 	})
 }

@@ -37,7 +37,10 @@ func RunStore(t *testing.T, open func(t *testing.T) *Yard) {
 		name  string
 		check func(*testing.T, *Yard)
 	}{
-		{"GetRange", getRangeReturnsTheMiddle},
+		{"GetRange", func(t *testing.T, y *Yard) {
+			fill(t, y, readable)
+			getRangeReturnsTheMiddle(t, y)
+		}},
 		{"Now", theStoreTellsTheTime},
 		{"Modified", whatIsListedHasItsTime},
 		{"Versions", everyObjectHasAVersion},
@@ -55,8 +58,8 @@ func RunStore(t *testing.T, open func(t *testing.T) *Yard) {
 	}
 }
 
-func getRangeReturnsTheMiddle(t *testing.T, y *Yard) {
-	fill(t, y, readable)
+// getRangeReturnsTheMiddle is for a source that holds what is readable.
+func getRangeReturnsTheMiddle(t *testing.T, y archive.Ranger) {
 	for key, whole := range readable {
 		size := int64(len(whole))
 		for _, at := range [][2]int64{{0, 0}, {0, 1}, {0, size}, {1, 2}, {size / 2, 4096}, {size - 1, 1}, {size - 1, 100}, {size, 10}, {size + 5, 10}, {0, size + 9}} {
