@@ -141,6 +141,16 @@ var Rooms = []Room{
 		TestImports: []string{"proof", "proof/prooftest", "archive/archivetest", "internal/scan"},
 	},
 	{
+		// What of an archive goes to a SIEM, and in which formats.
+		Folder: "export/event", Never: append([]string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
+		Imports: []string{"audit", "chain", "archive"},
+	},
+	{
+		// What a destination is to who delivers to it.
+		Folder: "export/sink", Never: talking,
+		Imports: []string{"export/event"},
+	},
+	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
 		Imports: []string{"audit", "archive", "chain", "redact", "s3sink", "pipeline"}, // whose settings it fills
 		Drivers: []string{"github.com/knadh/koanf", pflag, "go.yaml.in/yaml/v3"},
