@@ -66,6 +66,24 @@ type Bucket interface {
 	Create(ctx context.Context, key string, body []byte) (time.Time, error)
 }
 
+// A Swapper is a [Bucket] in which what may change, the cursors of exporters, is
+// changed by compare-and-swap, so that of two who change it one is told.
+//
+// Methods may be called concurrently. archivetest.RunSwapper checks all of this.
+type Swapper interface {
+	Bucket
+	Ranger
+	// GetTagged is [Source.Get], and returns the tag of what it returns: the
+	// ETag, which no two bodies of one key share.
+	GetTagged(ctx context.Context, key string) (body []byte, tag string, err error)
+	// Swap writes over the object that has the tag, and returns its new tag. ""
+	// is the tag of no object: Swap then creates it. The error matches
+	// [ErrExists] where the object has another tag by now, and [ErrNotFound]
+	// where it is gone; the object is then as it was. After any other error the
+	// write may still have happened: read it back.
+	Swap(ctx context.Context, key string, body []byte, tag string) (newTag string, err error)
+}
+
 // An Object is one entry of a listing.
 type Object struct {
 	Key      string

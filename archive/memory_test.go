@@ -22,6 +22,16 @@ func TestMemoryIsAStore(t *testing.T) {
 	}
 }
 
+func TestMemoryIsASwapper(t *testing.T) {
+	for _, versioning := range []archive.Versioning{archive.Unversioned, archive.Versioned} {
+		archivetest.RunSwapper(t, func(*testing.T) archive.Swapper {
+			m := archive.NewMemory()
+			m.SetVersioning(versioning)
+			return m
+		})
+	}
+}
+
 func yard(versioning archive.Versioning) *archivetest.Yard {
 	m := archive.NewMemory()
 	m.SetVersioning(versioning)

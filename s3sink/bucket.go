@@ -9,6 +9,7 @@
 //	Now      HeadObject                    the answer's Date
 //	Versions ListObjectVersions            both markers; ListObjectsV2 where the store knows no versions
 //	Delete   DeleteObjects, DeleteObject   by version id, 1,000 at a time, each answer read
+//	Swap     PutObject, If-Match: tag      the tag is the ETag; GetTagged is Get
 //	Uploads  ListMultipartUploads          and Abort: AbortMultipartUpload
 //
 // What follows from an answer:
@@ -59,6 +60,7 @@ import (
 // The operations, as errors name them.
 const (
 	opCreate  = "create"
+	opSwap    = "swap"
 	opGet     = "get"
 	opGetTail = "get tail of"
 	opList    = "list"
@@ -128,16 +130,24 @@ func (b *Bucket) put(ctx context.Context, key string, body []byte, c Checksum) (
 
 // send sends a PutObject, and returns the store's time also with an error.
 func (b *Bucket) send(ctx context.Context, key string, in *s3.PutObjectInput, body []byte) (time.Time, error) {
+	out, err := b.sendPut(ctx, opCreate, key, in, body)
+	if err != nil {
+		return err.Time, err
+	}
+	at, _ := awsmiddleware.GetServerTime(out.ResultMetadata)
+	return at.UTC().Truncate(time.Second), nil
+}
+
+// sendPut sends a PutObject: one request.
+func (b *Bucket) sendPut(ctx context.Context, op, key string, in *s3.PutObjectInput, body []byte) (*s3.PutObjectOutput, *Error) {
 	attempt, w := b.watch(ctx)
 	defer w.stop()
 	in.Body = &watchedBody{body: bytes.NewReader(body), watch: w}
 	out, err := b.client.PutObject(attempt, in)
 	if err != nil {
-		e := failed(opCreate, key, w.explain(err))
-		return e.Time, e
+		return nil, failed(op, key, w.explain(err))
 	}
-	at, _ := awsmiddleware.GetServerTime(out.ResultMetadata)
-	return at.UTC().Truncate(time.Second), nil
+	return out, nil
 }
 
 func (b *Bucket) putInput(key string, body []byte) *s3.PutObjectInput {

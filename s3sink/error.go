@@ -128,15 +128,18 @@ func kindOf(op string, status int, code string) error {
 		return ErrNoBucket
 	case code == "NoSuchKey" && status == http.StatusNotFound:
 		return archive.ErrNotFound
-	case status == http.StatusPreconditionFailed && op == opCreate:
+	case status == http.StatusPreconditionFailed && writes(op):
 		return archive.ErrExists
-	case status == http.StatusConflict && op == opCreate:
+	case status == http.StatusConflict && writes(op):
 		return archive.ErrConflict
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, slices.Contains(deniedCodes, code):
 		return archive.ErrDenied
 	}
 	return nil
 }
+
+// writes reports whether an operation is a conditional write.
+func writes(op string) bool { return op == opCreate || op == opSwap }
 
 // Transient reports whether the same request may do better in a moment: the
 // store is away, or slow, or something went wrong on the way.

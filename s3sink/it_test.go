@@ -59,6 +59,12 @@ func TestRealStoreIsABucket(t *testing.T) {
 	archivetest.Run(t, func(t *testing.T) archive.Bucket { return itStore(t) })
 }
 
+func TestRealStoreIsASwapper(t *testing.T) {
+	eachStore(t, func(t *testing.T, raw string) {
+		archivetest.RunSwapper(t, func(t *testing.T) archive.Swapper { return itOpen(t, raw) })
+	})
+}
+
 // It is one with versions and without, as far as the bucket has them.
 func TestRealStoreIsAStore(t *testing.T) {
 	eachStore(t, func(t *testing.T, raw string) {

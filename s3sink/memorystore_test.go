@@ -56,21 +56,29 @@ func (s *store) serveMemory(w http.ResponseWriter, r *http.Request, key string, 
 }
 
 func (s *store) putMemory(w http.ResponseWriter, r *http.Request, key string, body []byte) {
-	if r.Header.Get("If-None-Match") != "*" {
+	tag := r.Header.Get("If-Match")
+	if tag == "" && r.Header.Get("If-None-Match") != "*" {
 		s.memory.Overwrite(key, body)
 		return
 	}
-	if _, err := s.memory.Create(r.Context(), key, body); err != nil {
+	newTag, err := s.memory.Swap(r.Context(), key, body, tag)
+	switch {
+	case errors.Is(err, archive.ErrNotFound):
+		answer(w, 404, "NoSuchKey")
+	case err != nil:
 		answer(w, 412, "PreconditionFailed")
+	default:
+		w.Header().Set("ETag", newTag)
 	}
 }
 
 func (s *store) getMemory(w http.ResponseWriter, r *http.Request, key string) {
-	body, err := s.memory.Get(r.Context(), key)
+	body, tag, err := s.memory.GetTagged(r.Context(), key)
 	if err != nil {
 		answer(w, 404, "NoSuchKey")
 		return
 	}
+	w.Header().Set("ETag", tag)
 	size := len(body)
 	first, last := 0, size-1
 	asked := r.Header.Get("Range")

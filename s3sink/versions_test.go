@@ -20,6 +20,12 @@ func TestBucketIsAStore(t *testing.T) {
 	}
 }
 
+func TestBucketIsASwapper(t *testing.T) {
+	for _, versioning := range []archive.Versioning{archive.Unversioned, archive.Versioned} {
+		archivetest.RunSwapper(t, func(t *testing.T) archive.Swapper { return newMemoryStore(t, versioning).open(t, "archive") })
+	}
+}
+
 // yard is a part of a store whose pages are small, beside another archive.
 func yard(t *testing.T, versioning archive.Versioning) *archivetest.Yard {
 	s := newMemoryStore(t, versioning)

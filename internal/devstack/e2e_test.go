@@ -50,6 +50,16 @@ func TestEmbeddedS3IsAStore(t *testing.T) {
 	})
 }
 
+// Exporters can keep cursors in it.
+func TestEmbeddedS3IsASwapper(t *testing.T) {
+	s := bring(t, Options{Dir: t.TempDir()})
+	n := 0
+	archivetest.RunSwapper(t, func(t *testing.T) archive.Swapper {
+		n++
+		return openBucket(t, s, fmt.Sprintf("/case-%03d", n))
+	})
+}
+
 // A log of calls remembers the S3 requests of a stack.
 type callLog struct {
 	mu    sync.Mutex
