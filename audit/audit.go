@@ -15,7 +15,8 @@
 // looked at member by member at [MaxMembers]. What has no column is kept as the
 // producer wrote it: in the slot of its name, in context, or in ext under its
 // path. So a record comes back from its row value for value; only members that
-// were null may be missing then, and prompts that nobody asked to keep.
+// were null may be missing then, and prompts that nobody asked to keep: [Restore]
+// is the inverse of [Decoder.Decode].
 // docs/wire-columns.md has the map of every kind.
 //
 // A message that cannot be archived as it is becomes a row all the same, of

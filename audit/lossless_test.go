@@ -2,213 +2,36 @@ package audit
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// This file proves that nothing a producer sends is lost: restore makes the
+// This file proves that nothing a producer sends is lost: Restore makes the
 // message again from the columns, the user and the slots of a row, and from
 // nothing else. Two values are equal if they are so member by member, number
 // by number and character by character; members that are null may be missing.
 
-// restore is the inverse of Decode, for a row that is not rejected and whose
+// restore makes the whole message again, of a row that is not rejected and whose
 // prompts were kept.
 func restore(r *Record) (*Message, error) {
-	x := restorer{r: r, s: shapeOf(r.Kind.S), root: map[string]any{}}
-	if err := x.readSlots(); err != nil {
-		return nil, err
-	}
-	if !x.s.whole {
-		x.putColumns()
-		x.putSlots()
-		x.putRest()
-	}
-	return x.message()
-}
-
-type restorer struct {
-	r     *Record
-	s     *shape
-	root  map[string]any
-	ext   map[string]any
-	alias map[string]any
-	err   error
-}
-
-func (x *restorer) readSlots() error {
-	for slot, into := range map[Slot]*map[string]any{SlotContext: &x.root, SlotExt: &x.ext} {
-		text := x.r.Slots[slot]
-		if text == nil {
-			continue
-		}
-		object, ok := tree(text).(map[string]any)
-		if !ok {
-			return fmt.Errorf("%s is no object: %s", slot, text)
-		}
-		*into = object
-	}
-	x.alias, _ = x.ext["$alias"].(map[string]any)
-	return nil
-}
-
-// putColumns puts back the members that columns came by.
-func (x *restorer) putColumns() {
-	for _, c := range x.s.columns {
-		if c.as == asFirstCall || c.as == asCallSum {
-			continue
-		}
-		value, ok := x.columnValue(&c)
-		if !ok {
-			continue
-		}
-		for _, path := range x.pathsOf(&c) {
-			if !x.s.inside(path) {
-				x.put(path, value)
-			}
-		}
-	}
-}
-
-// pathsOf returns by which paths a column came.
-func (x *restorer) pathsOf(c *columnPlan) []string {
-	switch alias := x.alias[c.column].(type) {
-	case string:
-		return []string{alias}
-	case []any:
-		var paths []string
-		for _, path := range alias {
-			paths = append(paths, path.(string))
-		}
-		return paths
-	}
-	return c.paths[:1]
-}
-
-// columnValue returns what the members said that a column came by: what ext has
-// under the first path, else what the column has.
-func (x *restorer) columnValue(c *columnPlan) (any, bool) {
-	if x.alias[c.column] == nil || !c.has(x.r) {
-		if value, ok := x.ext[c.paths[0]]; ok {
-			delete(x.ext, c.paths[0])
-			return value, true
-		}
-	}
-	if !c.has(x.r) {
-		return nil, false
-	}
-	if c.text != nil {
-		return c.text(x.r).S, true
-	}
-	n := c.int(x.r).N
-	switch c.as {
-	case asMillis:
-		return json.Number(fmt.Sprintf("%de-3", n)), true
-	case asTime, asTimeOrMillis:
-		return time.UnixMicro(n).UTC().Format(plainTime), true
-	}
-	return json.Number(strconv.FormatInt(n, 10)), true
-}
-
-func (c *columnPlan) has(r *Record) bool {
-	if c.text != nil {
-		return c.text(r).Valid
-	}
-	return c.int(r).Valid
-}
-
-func (x *restorer) putSlots() {
-	for _, slot := range x.s.slots {
-		if text := x.r.Slots[slot.slot]; text != nil {
-			x.put(slot.path, tree(text))
-		}
-	}
-}
-
-// putRest puts back what ext holds, and then the prompts in their places.
-func (x *restorer) putRest() {
-	for path, value := range x.ext {
-		if !strings.HasPrefix(path, "$") {
-			x.put(path, value)
-		}
-	}
-	if text := x.r.Slots[SlotPrompts]; text != nil {
-		for path, value := range tree(text).(map[string]any) {
-			x.put(path, value)
-		}
-	}
-}
-
-// put puts a value to a path of the root.
-func (x *restorer) put(path string, value any) {
-	var at any = x.root
-	names := strings.Split(path, ".")
-	for i, name := range names {
-		last := i == len(names)-1
-		switch node := at.(type) {
-		case map[string]any:
-			name = unescapePathName(name)
-			if last {
-				node[name] = value
-			} else if _, ok := node[name]; !ok {
-				node[name] = map[string]any{}
-			}
-			at = node[name]
-		case []any:
-			n, _ := strconv.Atoi(name)
-			if last {
-				node[n] = value
-			}
-			at = node[n]
-		default:
-			x.err = fmt.Errorf("%s leads through %v", path, at)
-			return
-		}
-	}
-}
-
-func (x *restorer) message() (*Message, error) {
-	m := &Message{Topic: x.r.Topic.S, Partition: int32(x.r.Partition.N), Offset: x.r.KafkaOffset.N, Timestamp: time.UnixMicro(x.r.KafkaTimestamp.N)}
-	if x.err != nil {
-		return nil, x.err
-	}
-	value, err := json.Marshal(x.root)
+	m := &Message{Topic: r.Topic.S, Partition: int32(r.Partition.N), Offset: r.KafkaOffset.N, Timestamp: time.UnixMicro(r.KafkaTimestamp.N)}
+	e, err := RestoreEnvelope(r)
 	if err != nil {
 		return nil, err
 	}
-	if id, ok := x.ext["$schemaId"].(json.Number); ok {
-		n, _ := strconv.ParseUint(string(id), 10, 32)
-		value = append(binary.BigEndian.AppendUint32([]byte{0}, uint32(n)), value...)
+	m.Key, m.Headers = e.Key, e.Headers
+	if e.SchemaID.Valid {
+		m.Value = binary.BigEndian.AppendUint32([]byte{0}, uint32(e.SchemaID.N))
 	}
-	m.Value = value
-	m.Key = []byte(x.r.TenantID.S)
-	if key, ok := x.ext["$key"]; ok {
-		m.Key = bytesOf(key)
-	}
-	headers, _ := x.ext["$headers"].([]any)
-	for _, h := range headers {
-		m.Headers = append(m.Headers, MessageHeader{string(bytesOf(h.([]any)[0])), bytesOf(h.([]any)[1])})
-	}
-	return m, nil
-}
-
-func bytesOf(value any) []byte {
-	switch value := value.(type) {
-	case string:
-		return []byte(value)
-	case map[string]any:
-		b, _ := base64.StdEncoding.DecodeString(value["base64"].(string))
-		return b
-	}
-	return nil
+	m.Value, err = Restore(m.Value, r)
+	return m, err
 }
 
 // tree returns the value of a text, numbers being json.Number.

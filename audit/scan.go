@@ -65,6 +65,8 @@ type scanner struct {
 	group   bool // the member of the root that is being read is a group
 	escaped bool // the last string had escapes
 	fault   *Reject
+
+	unbounded bool // index any number of members
 }
 
 var byteOrderMark = []byte{0xEF, 0xBB, 0xBF}
@@ -238,7 +240,7 @@ func (s *scanner) index(depth int, m member) bool {
 	default:
 		return true
 	}
-	if len(s.top)+len(s.subs) > MaxMembers {
+	if len(s.top)+len(s.subs) > MaxMembers && !s.unbounded {
 		return s.fail(ReasonTooLarge, int(m.name.from)-1, fmt.Sprintf("more than %d members", MaxMembers))
 	}
 	return true
@@ -477,6 +479,14 @@ func (s *scanner) nameOf(m *member) []byte {
 		return s.decoded[m.decoded.from:m.decoded.to]
 	}
 	return s.text[m.name.from:m.name.to]
+}
+
+// ownName is nameOf in memory that the next scan leaves alone.
+func (s *scanner) ownName(m *member) string {
+	if name := s.nameOf(m); m.decoded.to > 0 {
+		return string(name)
+	}
+	return share(s.text[m.name.from:m.name.to])
 }
 
 // raw returns the value of an indexed member as it was written.
