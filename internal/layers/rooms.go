@@ -141,6 +141,13 @@ var Rooms = []Room{
 		TestImports: []string{"proof", "proof/prooftest", "archive/archivetest", "internal/scan"},
 	},
 	{
+		// Answers from an archive.
+		Folder: "export", Never: talking,
+		Imports:     []string{"audit", "chain", "redact", "parquet", "archive", "control"},
+		Drivers:     []string{sync},
+		TestImports: []string{"proof/prooftest", "proof", "compaction", "archive/archivetest"},
+	},
+	{
 		// What of an archive goes to a SIEM, and in which formats.
 		Folder: "export/event", Never: append([]string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
 		Imports: []string{"audit", "chain", "archive"},

@@ -1,0 +1,138 @@
+package export_test
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/export"
+	"github.com/ledgerlake/ledgerlake/proof/prooftest"
+)
+
+// small returns an archive of two lines: one compacted in part, one not.
+func small() (*prooftest.Archive, *prooftest.Line, *prooftest.Line) {
+	a := prooftest.New()
+	one, two := a.Line("audit.calls", 0), a.Line("audit.calls", 1)
+	for range 4 {
+		one.Segment(func(b *prooftest.Batch) {
+			for range 10 {
+				b.Call("acme")
+				b.Call("other")
+			}
+			b.Reject("acme", audit.ReasonInvalidJSON, []byte(`{"userId":"user-1003"`))
+		})
+	}
+	two.Segment(func(b *prooftest.Batch) {
+		for range 10 {
+			b.Call("acme")
+		}
+	})
+	one.Anchor()
+	two.Anchor()
+	one.Compact(prooftest.Compaction{Watermark: 2})
+	return a, one, two
+}
+
+func open(t *testing.T, src archive.Ranger, o export.Options) *export.Archive {
+	t.Helper()
+	a, err := export.Open(t.Context(), src, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// names writes rows as LINE/TENANT/SEQ.
+func names(rows []*export.Row) (all []string) {
+	for _, r := range rows {
+		all = append(all, fmt.Sprintf("%d/%s/%d", r.Line.Partition, r.TenantID.S, r.Seq.N))
+	}
+	return all
+}
+
+func collect(t *testing.T, seq iter.Seq2[*export.Row, error]) (rows []*export.Row) {
+	t.Helper()
+	for row, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// What nobody has archived is an empty answer, and no error.
+func TestWhatIsUnknownIsEmpty(t *testing.T) {
+	a, _, _ := small()
+	e, ctx := open(t, prooftest.Bucket(a.Objects()), export.Options{}), t.Context()
+	for name, ask := range map[string]func() ([]*export.Row, error){
+		"turn":            func() ([]*export.Row, error) { return e.Turn(ctx, "acme", "", "no-such-turn") },
+		"turn of nobody":  func() ([]*export.Row, error) { return e.Turn(ctx, "nobody", "", "turn-0") },
+		"turn of another": func() ([]*export.Row, error) { return e.Turn(ctx, "acme", "sess-9", "turn-0") },
+		"session":         func() ([]*export.Row, error) { return e.Session(ctx, "acme", "no-such", export.Page{}) },
+		"session, before": func() ([]*export.Row, error) {
+			return e.Session(ctx, "acme", "sess-0", export.Page{Before: "00000000000000000000000000"})
+		},
+		"record":           func() ([]*export.Row, error) { return e.Record(ctx, "", "01KBCDEFGHJKMNPQRSTV999999") },
+		"record, no ULID":  func() ([]*export.Row, error) { return e.Record(ctx, "", "x") },
+		"seq":              func() ([]*export.Row, error) { return e.At(ctx, "acme", nil, 1000) },
+		"range of nothing": func() ([]*export.Row, error) { return collect(t, e.Range(ctx, export.Range{To: time.Unix(0, 0)})), nil },
+		"user":             func() ([]*export.Row, error) { return collect(t, e.Subject(ctx, "", "nobody-1")), nil },
+		"line":             func() ([]*export.Row, error) { return collect(t, e.Rows(ctx, export.Scan{Tenant: "acme"})), nil },
+	} {
+		if rows, err := ask(); len(rows) > 0 || err != nil {
+			t.Errorf("%s: %v, %v", name, names(rows), err)
+		}
+	}
+}
+
+// All queries over an archive of both levels find what a plain reading finds.
+func TestQueriesFindWhatIsThere(t *testing.T) {
+	a, one, two := small()
+	e, ctx := open(t, prooftest.Bucket(a.Objects()), export.Options{}), t.Context()
+	var all []*export.Row
+	for _, l := range []*prooftest.Line{one, two} {
+		for _, s := range l.Segments {
+			for i := range s.Rows {
+				all = append(all, &export.Row{Row: s.Rows[i], Line: l.Line})
+			}
+		}
+	}
+	want := func(match func(*chain.Row) bool) []string {
+		var rows []*export.Row
+		for _, r := range all {
+			if match(&r.Row) {
+				rows = append(rows, r)
+			}
+		}
+		slices.SortFunc(rows, (*export.Row).Place)
+		return names(rows)
+	}
+	check := func(name string, rows []*export.Row, err error, match func(*chain.Row) bool) {
+		t.Helper()
+		slices.SortFunc(rows, (*export.Row).Place)
+		if got, want := names(rows), want(match); err != nil || !slices.Equal(got, want) || len(want) == 0 {
+			t.Errorf("%s: %v\n%q\nwant\n%q", name, err, got, want)
+		}
+	}
+	for _, turn := range []string{"turn-0", "turn-1", "turn-7"} {
+		rows, err := e.Turn(ctx, "acme", "", turn)
+		check(turn, rows, err, func(r *chain.Row) bool { return r.TenantID.S == "acme" && r.TurnID == audit.Str(turn) })
+	}
+	rows, err := e.Session(ctx, "acme", "sess-0", export.Page{Limit: 1000})
+	check("session", rows, err, func(r *chain.Row) bool { return r.TenantID.S == "acme" && r.SessionID == audit.Str("sess-0") })
+	rows, err = e.Record(ctx, "", "01kbcdefghjkmnpqrstv000003")
+	check("record", rows, err, func(r *chain.Row) bool { return r.RecordID == audit.Str("01KBCDEFGHJKMNPQRSTV000003") })
+	check("range", collect(t, e.Range(ctx, export.Range{})), nil, func(*chain.Row) bool { return true })
+	check("subject", collect(t, e.Subject(ctx, "", "user-1003")), nil, func(r *chain.Row) bool {
+		return r.UserID == audit.Str("user-1003") || r.Kind.S == audit.KindRejected
+	})
+	check("rows", collect(t, e.Rows(ctx, export.Scan{Line: one.Line, Tenant: "acme", From: 7})), nil, func(r *chain.Row) bool {
+		return r.Partition.N == 0 && r.TenantID.S == "acme" && r.Seq.N >= 7
+	})
+}

@@ -1,0 +1,209 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/parquet"
+)
+
+// A lineView is a line at one moment; where compaction took what it names, at a
+// later one.
+type lineView struct {
+	a    *Archive
+	line archive.Line
+
+	mu   sync.Mutex
+	snap *archive.Snapshot
+	err  error // why there is no snapshot to go by
+}
+
+// take takes a snapshot. What it returns is the store's; what is wrong with the
+// line is kept for those who ask for it.
+func (l *lineView) take(ctx context.Context) error {
+	l.a.tell("%s/%d: catalog and segments", l.line.Topic, l.line.Partition)
+	s, err := archive.ReadSnapshot(ctx, l.a.src, l.line, l.a.checkNote())
+	if err == nil && s.Catalog != nil && s.Catalog.ArchiveID != l.a.root.ArchiveID {
+		err = fmt.Errorf("%s: it is of another archive: %w", s.Catalog.Key, archive.ErrCatalog)
+	}
+	switch {
+	case err == nil:
+		l.snap, l.err = s, nil
+	case errors.Is(err, archive.ErrCatalog), errors.Is(err, archive.ErrBreaks), errors.Is(err, archive.ErrDamaged):
+		l.snap, l.err = nil, tampered("%s/%d: %w", l.line.Topic, l.line.Partition, err)
+	default:
+		return fmt.Errorf("%s/%d: %w", l.line.Topic, l.line.Partition, err)
+	}
+	return nil
+}
+
+// current returns the snapshot to read by.
+func (l *lineView) current() (*archive.Snapshot, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.snap, l.err
+}
+
+// after returns a snapshot that is newer than one of which something is gone.
+func (l *lineView) after(ctx context.Context, old *archive.Snapshot) (*archive.Snapshot, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.snap == old {
+		if err := l.take(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return l.snap, l.err
+}
+
+// A segment is what the metadata of a segment says.
+type segment struct {
+	key     string
+	size    int64
+	ordinal int64
+	logs    []archive.LogInterval // by tenant; without frontiers
+	voided  []archive.Voided
+	err     error // why it says nothing
+}
+
+// log returns what the segment says of a tenant's log; nil where it has none of
+// its rows.
+func (s *segment) log(tenant string) *archive.LogInterval {
+	i, ok := slices.BinarySearchFunc(s.logs, tenant, func(l archive.LogInterval, t string) int {
+		switch {
+		case l.Tenant < t:
+			return -1
+		case l.Tenant > t:
+			return 1
+		}
+		return 0
+	})
+	if !ok {
+		return nil
+	}
+	return &s.logs[i]
+}
+
+// segments returns the segments of a snapshot that are not void, in order. It
+// costs one GET for each that was not asked for before.
+func (l *lineView) segments(ctx context.Context, s *archive.Snapshot) ([]*segment, error) {
+	var all []*segment
+	void := map[int64]bool{}
+	i := int64(0)
+	for seg, err := range ahead(ctx, s.Segments, segmentsParallel, func(ctx context.Context, o archive.Object) (*segment, error) { return l.a.segment(ctx, l.line, o) }) {
+		if err != nil {
+			return nil, err
+		}
+		if want := s.Watermark() + i; seg.err == nil && seg.ordinal != want {
+			seg.err = tampered("%s: it says that it is segment %d", seg.key, seg.ordinal)
+		}
+		i++
+		for _, v := range seg.voided {
+			void[v.Ordinal] = true
+		}
+		all = append(all, seg)
+	}
+	for j := len(all) - 1; j >= 0; j-- {
+		if void[s.Watermark()+int64(j)] {
+			all = slices.Delete(all, j, j+1)
+		}
+	}
+	return all, nil
+}
+
+// segmentsParallel is how many segments are read at once, of each line.
+const segmentsParallel = 8
+
+// segmentTail is how much of the end of a segment holds its metadata, nearly
+// always.
+const segmentTail = 64 << 10
+
+// segment reads the metadata of a segment, or remembers it.
+func (a *Archive) segment(ctx context.Context, line archive.Line, o archive.Object) (*segment, error) {
+	if s := a.known.get(o.Key); s != nil {
+		return s, nil
+	}
+	text, err := a.segmentMetadata(ctx, o.Key)
+	switch {
+	case err == nil:
+	case errors.Is(err, parquet.ErrMalformed), errors.Is(err, archive.ErrDamaged):
+		return &segment{key: o.Key, size: o.Size, err: tampered("%s: %w", o.Key, err)}, nil
+	default:
+		return nil, fmt.Errorf("%s: %w", o.Key, err)
+	}
+	s := newSegment(a.root.ArchiveID, line, o, text)
+	if s.err == nil {
+		a.known.put(s)
+	}
+	return s, nil
+}
+
+func newSegment(archiveID string, line archive.Line, o archive.Object, text []byte) *segment {
+	s := &segment{key: o.Key, size: o.Size}
+	m, err := archive.DecodeSegment(text)
+	if err == nil && (m.Line() != line || m.ArchiveID != archiveID) {
+		err = errors.New("it says that it is of another line")
+	}
+	if err != nil {
+		s.err = tampered("%s: %w", o.Key, err)
+		return s
+	}
+	s.ordinal, s.voided = m.Ordinal, m.Voided
+	for _, l := range m.Logs {
+		l.Frontier = nil
+		s.logs = append(s.logs, l)
+	}
+	slices.SortFunc(s.logs, func(a, b archive.LogInterval) int {
+		if a.Tenant < b.Tenant {
+			return -1
+		}
+		return 1
+	})
+	return s
+}
+
+func (a *Archive) segmentMetadata(ctx context.Context, key string) ([]byte, error) {
+	for need := int64(segmentTail); ; {
+		tail, size, err := a.src.GetTail(ctx, key, need)
+		if err != nil {
+			return nil, err
+		}
+		text, _, err := parquet.TailMetadata(tail, size)
+		var short *parquet.ShortTailError
+		if errors.As(err, &short) && int64(len(tail)) < size {
+			need = short.Need
+			continue
+		}
+		return text, err
+	}
+}
+
+// A segmentCache keeps what segments say of themselves, which does not change.
+type segmentCache struct {
+	mu    sync.Mutex
+	byKey map[string]*segment
+	logs  int // of all
+}
+
+// maxCachedLogs bounds a segmentCache: some 200 bytes for each log of a segment.
+const maxCachedLogs = 1 << 18
+
+func (c *segmentCache) get(key string) *segment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byKey[key]
+}
+
+func (c *segmentCache) put(s *segment) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byKey == nil || c.logs+len(s.logs) > maxCachedLogs {
+		c.byKey, c.logs = map[string]*segment{}, 0
+	}
+	c.byKey[s.key] = s
+	c.logs += len(s.logs) + 1
+}

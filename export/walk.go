@@ -1,0 +1,463 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/parquet"
+)
+
+// An ask is what a stream is to yield of the lines.
+type ask struct {
+	tenant string                                        // "" means all
+	from   int64                                         // the first seq that is shown
+	match  func(*chain.Row) bool                         // of what may be shown; nil: every row
+	skips  func(f *archive.CatalogFile) bool             // a file that has none; nil: none is skipped
+	begins func(row *chain.Row, before chain.Hash) error // is asked before row from is shown; nil: nothing
+	ends   func(at *logAt) error                         // once all of a log was read; nil: nothing
+
+	unchecked bool
+}
+
+// errStop: the consumer has enough.
+var errStop = errors.New("enough")
+
+// stream yields what is asked of all lines, one after the other. An error of one
+// log, or of one line, is yielded in its place, and what is asked of the others
+// goes on; the store's, and the context's, ends the sequence.
+func (a *Archive) stream(ctx context.Context, ask ask, lines func(archive.Line) bool) iter.Seq2[*Row, error] {
+	return func(yield func(*Row, error) bool) {
+		v := a.view.Load()
+		for _, l := range v.lines {
+			if lines != nil && !lines(l.line) {
+				continue
+			}
+			w := &walker{a: a, l: l, ask: ask, show: a.shower(v, l.line, ask.match), logs: map[string]*logAt{}, missed: map[string]bool{}, yield: yield}
+			w.show.unchecked = ask.unchecked
+			err := w.line(ctx)
+			if errors.Is(err, errStop) {
+				return
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+		if v.fault != nil && lines == nil {
+			yield(nil, v.fault)
+		}
+	}
+}
+
+// A walker goes along one line.
+type walker struct {
+	a      *Archive
+	l      *lineView
+	ask    ask
+	show   *shower
+	logs   map[string]*logAt // by tenant
+	mu     sync.Mutex
+	missed map[string]bool // keys of objects that were gone once
+	yield  func(*Row, error) bool
+}
+
+// A logAt is how far a log was walked.
+type logAt struct {
+	next int64      // seq of the row that comes next
+	head chain.Hash // of the row before
+	dead bool       // a fault was yielded: nothing follows it
+}
+
+// line walks along the line, by as many snapshots as it takes.
+func (w *walker) line(ctx context.Context) error {
+	s, err := w.l.current()
+	for {
+		if err != nil && errors.Is(err, ErrTampered) {
+			return w.fault(err)
+		}
+		if err != nil {
+			return err
+		}
+		err = w.snapshot(ctx, s)
+		if !errors.Is(err, archive.ErrNotFound) {
+			return err
+		}
+		// Compaction went on: what is gone is in another object by now.
+		s, err = w.l.after(ctx, s)
+	}
+}
+
+// fault yields what is wrong.
+func (w *walker) fault(err error) error {
+	if !w.yield(nil, err) {
+		return errStop
+	}
+	return nil
+}
+
+// A piece is a data file or a segment of a snapshot.
+type piece struct {
+	key  string
+	size int64
+	file *archive.CatalogFile // or
+	seg  *segment
+	body []byte
+	gone error // why there is no body
+}
+
+// snapshot yields what was not yielded before.
+func (w *walker) snapshot(ctx context.Context, s *archive.Snapshot) error {
+	segments, err := w.l.segments(ctx, s)
+	if err != nil {
+		return err
+	}
+	w.begin(s, segments)
+	pieces := w.pieces(s, segments)
+	weigh := func(p *piece) int64 { return p.size }
+	for p, err := range aheadWithin(ctx, pieces, segmentsParallel, w.a.o.Memory, weigh, w.fetch) {
+		if err != nil {
+			return err
+		}
+		if err := w.piece(p); err != nil {
+			return err
+		}
+	}
+	return w.end()
+}
+
+func (w *walker) end() error {
+	for _, at := range w.logs {
+		if at.dead || w.ask.ends == nil {
+			continue
+		}
+		if err := w.ask.ends(at); err != nil {
+			if err := w.fault(err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// begin notes where logs begin that were not met yet.
+func (w *walker) begin(s *archive.Snapshot, segments []*segment) {
+	if s.Catalog != nil {
+		for i := range s.Catalog.Cuts {
+			c := &s.Catalog.Cuts[i]
+			if w.wants(c.Tenant) && w.logs[c.Tenant] == nil {
+				w.logs[c.Tenant] = &logAt{next: c.Size, head: c.Head}
+			}
+		}
+	}
+	for i := range s.Files {
+		if f := &s.Files[i]; w.wants(f.Tenant) && w.logs[f.Tenant] == nil {
+			w.logs[f.Tenant] = &logAt{next: f.FirstSeq, head: f.HeadIn}
+		}
+	}
+	for _, seg := range segments {
+		for i := range seg.logs {
+			if l := &seg.logs[i]; w.wants(l.Tenant) && w.logs[l.Tenant] == nil {
+				w.logs[l.Tenant] = &logAt{head: chain.Genesis(l.Scheme, w.log(l.Tenant))}
+			}
+		}
+	}
+}
+
+func (w *walker) wants(tenant string) bool { return w.ask.tenant == "" || w.ask.tenant == tenant }
+
+func (w *walker) log(tenant string) chain.Log {
+	return chain.Log{ArchiveID: w.a.root.ArchiveID, Tenant: tenant, Topic: w.l.line.Topic, TopicID: w.l.line.TopicID, Partition: w.l.line.Partition}
+}
+
+// pieces lists what is to be read, in order.
+func (w *walker) pieces(s *archive.Snapshot, segments []*segment) (all []*piece) {
+	for i := range s.Files {
+		f := &s.Files[i]
+		if !w.wants(f.Tenant) {
+			continue
+		}
+		p := &piece{key: f.Key, size: f.Bytes, file: f}
+		if at := w.logs[f.Tenant]; at.dead || f.LastSeq < at.next {
+			continue
+		}
+		if f.LastSeq < w.ask.from || w.ask.skips != nil && w.ask.skips(f) {
+			p.size = 0 // it is passed, and not read
+		}
+		all = append(all, p)
+	}
+	for _, seg := range segments {
+		if p := w.segmentPiece(seg); p != nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func (w *walker) segmentPiece(seg *segment) *piece {
+	p := &piece{key: seg.key, size: seg.size, seg: seg}
+	if seg.err != nil {
+		p.size, p.gone = 0, seg.err
+		return p
+	}
+	wanted, read := false, false
+	for i := range seg.logs {
+		l := &seg.logs[i]
+		if !w.wants(l.Tenant) || w.logs[l.Tenant].dead || l.FirstSeq+l.Rows <= w.logs[l.Tenant].next {
+			continue
+		}
+		wanted = true
+		read = read || l.FirstSeq+l.Rows > w.ask.from
+	}
+	if !wanted {
+		return nil
+	}
+	if !read {
+		p.size = 0
+	}
+	return p
+}
+
+// fetch reads a piece whole. One that is not there though the newest catalog names
+// it is missing for good.
+func (w *walker) fetch(ctx context.Context, p *piece) (*piece, error) {
+	if p.size == 0 {
+		return p, nil
+	}
+	body, err := w.a.src.Get(ctx, p.key)
+	switch {
+	case err == nil:
+		p.body = body
+	case errors.Is(err, archive.ErrDamaged):
+		p.gone = tampered("%s: %w", p.key, err)
+	case errors.Is(err, archive.ErrNotFound) && w.lost(p.key):
+		p.gone = tampered("%s: the newest catalog leads to it, and it is missing: restore it", p.key)
+	default:
+		return p, fmt.Errorf("%s: %w", p.key, err)
+	}
+	return p, nil
+}
+
+// lost reports whether a key was missing in an older snapshot already, and notes
+// that it is.
+func (w *walker) lost(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was := w.missed[key]
+	w.missed[key] = true
+	return was
+}
+
+// piece yields the rows of a piece.
+func (w *walker) piece(p *piece) error {
+	switch {
+	case p.gone != nil && p.file != nil:
+		w.logs[p.file.Tenant].dead = true
+		return w.fault(p.gone)
+	case p.gone != nil:
+		return w.fault(p.gone) // whose rows it had its logs will tell: they go on, or miss some
+	case p.file != nil:
+		return w.file(p)
+	}
+	return w.segment(p)
+}
+
+func (w *walker) file(p *piece) error {
+	f := p.file
+	at := w.logs[f.Tenant]
+	sp := &span{tenant: f.Tenant, seq: f.FirstSeq, end: f.LastSeq + 1, head: f.HeadIn, headOut: f.HeadOut, at: at}
+	if p.body == nil {
+		return w.pass(p, sp)
+	}
+	w.a.tell("%s", p.key)
+	file, meta, err := archive.OpenDataFile(p.body, f)
+	if err != nil {
+		return w.kill(sp, tampered("%w", err))
+	}
+	sp.scheme = meta.Scheme
+	return w.rows(p, file, map[string]*span{f.Tenant: sp}, true)
+}
+
+func (w *walker) segment(p *piece) error {
+	seg, spans := p.seg, map[string]*span{}
+	var file *parquet.File
+	if p.body != nil {
+		w.a.tell("%s", p.key)
+		var err error
+		if file, err = archive.OpenForeignSegment(p.body); err != nil {
+			return w.fault(tampered("%s: %w", p.key, err))
+		}
+		text, _ := file.Metadata()
+		seg = newSegment(w.a.root.ArchiveID, w.l.line, archive.Object{Key: p.key, Size: p.size}, text)
+		if seg.err == nil && seg.ordinal != p.seg.ordinal {
+			seg.err = tampered("%s: it says that it is segment %d", p.key, seg.ordinal)
+		}
+		if seg.err != nil {
+			return w.fault(seg.err)
+		}
+	}
+	for i := range seg.logs {
+		l := &seg.logs[i]
+		at := w.logs[l.Tenant]
+		if !w.wants(l.Tenant) || at == nil || at.dead {
+			continue
+		}
+		sp := &span{tenant: l.Tenant, scheme: l.Scheme, seq: l.FirstSeq, end: l.FirstSeq + l.Rows, head: l.HeadIn, headOut: l.HeadOut, at: at}
+		if p.body == nil {
+			if err := w.pass(p, sp); err != nil {
+				return err
+			}
+			continue
+		}
+		spans[l.Tenant] = sp
+	}
+	if p.body == nil {
+		return nil
+	}
+	return w.rows(p, file, spans, false)
+}
+
+// A span is what a piece has of one log, and how far it was read.
+type span struct {
+	tenant        string
+	scheme        string
+	seq, end      int64 // of the next row, and behind the last one
+	head, headOut chain.Hash
+	at            *logAt
+}
+
+// pass goes on behind a span that is not read.
+func (w *walker) pass(p *piece, sp *span) error {
+	if sp.at.dead || sp.end <= sp.at.next {
+		return nil
+	}
+	if err := sp.follows(); err != nil {
+		return w.kill(sp, tampered("%s: %w", p.key, err))
+	}
+	sp.at.next, sp.at.head = sp.end, sp.headOut
+	return nil
+}
+
+// follows requires that a span goes on where its log is. One that begins before
+// that is one of which a part was read in another object.
+func (sp *span) follows() error {
+	switch {
+	case sp.seq > sp.at.next:
+		return fmt.Errorf("the log of tenant %.80q goes on with seq %d, and seq %d comes next", sp.tenant, sp.seq, sp.at.next)
+	case sp.seq == sp.at.next && sp.head != sp.at.head:
+		return fmt.Errorf("the log of tenant %.80q does not follow the row before it at seq %d", sp.tenant, sp.seq)
+	}
+	return nil
+}
+
+// kill yields what is wrong with a log, and ends it.
+func (w *walker) kill(sp *span, err error) error {
+	sp.at.dead = true
+	return w.fault(err)
+}
+
+// rows yields the rows of an object that is open. alone: all of them are of the
+// one span.
+func (w *walker) rows(p *piece, file *parquet.File, spans map[string]*span, alone bool) error {
+	for _, sp := range spans {
+		if err := sp.follows(); err != nil {
+			if err := w.kill(sp, tampered("%s: %w", p.key, err)); err != nil {
+				return err
+			}
+		}
+	}
+	for row, err := range file.Rows() {
+		if err != nil {
+			return w.broken(p, spans, err)
+		}
+		sp := spans[row.TenantID.S]
+		switch {
+		case sp == nil && alone:
+			return w.broken(p, spans, fmt.Errorf("a row of tenant %.80q in a file of another", row.TenantID.S))
+		case sp == nil || sp.at.dead:
+			continue
+		}
+		if err := w.row(p, sp, row); err != nil {
+			return err
+		}
+	}
+	for _, sp := range spans {
+		if !sp.at.dead && (sp.seq != sp.end || sp.head != sp.headOut) {
+			if err := w.kill(sp, tampered("%s: the rows of tenant %.80q do not end as it says", p.key, sp.tenant)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// broken ends the logs of a piece that cannot be read to its end.
+func (w *walker) broken(p *piece, spans map[string]*span, err error) error {
+	for _, sp := range spans {
+		sp.at.dead = true
+	}
+	return w.fault(tampered("%s: %w", p.key, err))
+}
+
+// row holds a row against the one before it, and yields what may be shown of it.
+func (w *walker) row(p *piece, sp *span, row *chain.Row) error {
+	if !w.ask.unchecked {
+		if err := w.link(sp, row); err != nil {
+			return w.kill(sp, faultAt(p.key, row, err))
+		}
+	}
+	before := sp.head
+	sp.seq, sp.head = row.Seq.N+1, row.RowHash
+	if row.Seq.N < sp.at.next {
+		return nil // it was yielded from another object
+	}
+	sp.at.next, sp.at.head = sp.seq, sp.head
+	if row.Seq.N < w.ask.from {
+		return nil
+	}
+	if row.Seq.N == w.ask.from && w.ask.begins != nil {
+		if err := w.ask.begins(row, before); err != nil {
+			return w.kill(sp, faultAt(p.key, row, err))
+		}
+	}
+	shown, err := w.show.show(row, sp.scheme, p.key)
+	if err != nil {
+		return w.kill(sp, err)
+	}
+	if shown != nil && !w.yield(shown, nil) {
+		return errStop
+	}
+	return nil
+}
+
+func (w *walker) link(sp *span, row *chain.Row) error {
+	switch {
+	case row.Seq.N != sp.seq:
+		return fmt.Errorf("it stands where seq %d belongs", sp.seq)
+	case row.Kind.S == audit.KindChainReset:
+		return w.reset(sp, row)
+	case row.PrevHash != sp.head:
+		return errors.New("its prev_hash is not the row_hash of the row before it")
+	case sp.seq == sp.at.next && sp.head != sp.at.head:
+		return errors.New("the row before it is another one than was read before")
+	}
+	return nil
+}
+
+// reset holds the first row of an epoch against the one before.
+func (w *walker) reset(sp *span, row *chain.Row) error {
+	r, err := archive.ParseReset(row.Slots[audit.SlotContext])
+	if err != nil {
+		return nil // an erased one: the rows beside it bind it
+	}
+	if r.PreviousHead != sp.head || r.PreviousSize != sp.seq ||
+		row.PrevHash != chain.ResetGenesis(sp.scheme, w.log(sp.tenant), int32(row.Epoch.N), r.PreviousHead, r.PreviousSize, r.Reason) {
+		return errors.New("the epoch does not begin behind the row before it")
+	}
+	return nil
+}
