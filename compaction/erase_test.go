@@ -119,3 +119,30 @@ func TestAnOrderWaitsForStrays(t *testing.T) {
 	w.wantNowhere(secret)
 	w.wantState(id, archive.RedactionGone)
 }
+
+// Whoever slept may write a segment again that was compacted and deleted. While an
+// order has no receipt, what a sweep finds has to go first, also where the order
+// was gone already.
+func TestWhatIsBroughtBackGoesFirst(t *testing.T) {
+	w := small(t)
+	e := New(w.settings)
+	id := prooftest.OrderID(1)
+	w.order("acme", audit.KindRedaction, id, prooftest.Redaction(map[string]any{"turnId": "t-1"}, "*"))
+	w.govern(e)
+	w.later(2 * time.Hour)
+	w.govern(e)
+	w.wantState(id, archive.RedactionGone)
+	w.stray(w.calls.Key(0))
+	w.govern(e)
+	if entry := w.entry(w.calls.Line, id); entry.State != archive.RedactionPurged || len(entry.Erased) != 1 || len(entry.Deleted) != 1 {
+		t.Fatalf("%+v, and %s is there again", entry, w.calls.Key(0))
+	}
+	w.later(2 * time.Hour)
+	w.govern(e)
+	w.wantNowhere(secret)
+	w.wantState(id, archive.RedactionGone)
+	w.receipt("acme", id, 1)
+	w.govern(e)
+	w.wantState(id, archive.RedactionReceipted)
+	w.wantExit(0)
+}

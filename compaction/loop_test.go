@@ -539,6 +539,35 @@ func TestExpiryWaitsForItsRows(t *testing.T) {
 	}
 }
 
+// No receipt is sent while a segment is there that somebody brought back who had
+// slept, whether or not a sweep has found it yet.
+func TestReceiptWaitsForWhatIsBroughtBack(t *testing.T) {
+	c := newCourt(t)
+	c.settings.Once = false
+	c.governor = c.restart()
+	c.fill()
+	id := prooftest.OrderID(1)
+	c.order("acme", audit.KindRedaction, id, prooftest.Redaction(map[string]any{"turnId": "t-1"}, "*"))
+	c.cycle()
+	send, away := c.governor.Send, errors.New("Kafka is away")
+	c.governor.Send = func(context.Context, []audit.Message) error { return away }
+	lines, err := c.governor.Lines(t.Context())
+	for i := 0; !errors.Is(err, away); i++ {
+		if c.later(6 * time.Hour); i > 40 {
+			t.Fatalf("no receipt is due: %v", err)
+		}
+		_, err = c.governor.Cycle(t.Context(), lines, true)
+	}
+	c.governor.Send = send
+	c.stray(c.calls.Key(0))
+	if c.cycle(); receipts(c.state(id).Order) > 0 {
+		t.Fatalf("the receipt is sent, and %s is there again", c.calls.Key(0))
+	}
+	c.days(1)
+	c.want(id, archive.RedactionReceipted)
+	c.wantExit(0)
+}
+
 // A line that is halted keeps only those waiting that have rows in it: the orders
 // of others are carried out and receipted.
 func TestHaltedLineStopsNoOthers(t *testing.T) {

@@ -43,17 +43,20 @@ func (p *pass) publish() error {
 }
 
 // goes says which orders nothing is left of but what a lock keeps. What a sweep
-// found has to go first, whatever else an order waits for.
+// found has to go first, whatever else an order waits for: also where it was gone
+// already, and only its receipt is missing. Whoever slept has brought back what
+// the receipt would call deleted.
 func (p *pass) goes(version int64) {
 	for _, e := range p.entries.all {
-		if e.State != archive.RedactionPurged || e.Since == version {
+		gone := e.State == archive.RedactionGone
+		if e.State != archive.RedactionPurged && !gone || e.Since == version {
 			continue
 		}
 		if slices.ContainsFunc(p.strayed, func(key string) bool { return p.holdsRows(key, e.Tenant) }) {
-			e.Since, e.changed = version, true
+			e.State, e.Since, e.Kept, e.changed = archive.RedactionPurged, version, nil, true
 			continue
 		}
-		if p.swept && p.clears(e) {
+		if !gone && p.swept && p.clears(e) {
 			e.State, e.changed = archive.RedactionGone, true
 			e.Kept = p.keeps(e)
 		}

@@ -48,6 +48,16 @@ func (g *Governor) receiptsDue(ctx context.Context, s *survey) (records []audit.
 			if err != nil {
 				return nil, fmt.Errorf("receipt of %s: %w", o.ID, err)
 			}
+			if len(more) > 0 {
+				key, err := g.broughtBack(ctx, s, o)
+				if err != nil {
+					return nil, err
+				}
+				if key != "" {
+					g.warn("a receipt waits for the next sweep", fmt.Errorf("order %s: %s is there below the watermark: its writer slept", o.ID, key))
+					continue
+				}
+			}
 			records = append(records, more...)
 		}
 	}
@@ -65,6 +75,46 @@ func (g *Governor) mayBeReceipted(ctx context.Context, s *survey, t *control.Ten
 	}
 	state, _, err := g.state(ctx, s, t, o)
 	return state == archive.RedactionReceipted || state == "" && g.taken(s, o) == kept && !s.now.Before(g.dueAt(o)), err
+}
+
+// broughtBack returns the key of a segment below the watermark of a line that an
+// order reaches, which its catalog does not know: who wrote it slept through
+// compaction, and it may hold again what a receipt would call gone. "" where there
+// is none. Each line is listed once a survey.
+func (g *Governor) broughtBack(ctx context.Context, s *survey, o *control.Order) (string, error) {
+	for _, l := range s.reached(o) {
+		key, known := s.back[l]
+		if !known {
+			var err error
+			if key, err = g.segmentBack(ctx, l, s.views[l].catalog); err != nil {
+				return "", err
+			}
+			s.back[l] = key
+		}
+		if key != "" {
+			return key, nil
+		}
+	}
+	return "", nil
+}
+
+func (g *Governor) segmentBack(ctx context.Context, l archive.Line, c *archive.CatalogVersion) (string, error) {
+	if c == nil {
+		return "", nil
+	}
+	doomed := map[string]bool{}
+	for i := range c.Doomed {
+		doomed[c.Doomed[i].Key] = true
+	}
+	for v, err := range g.engine.Archive.Versions(ctx, archive.SegmentPrefix(l)) {
+		if err != nil {
+			return "", fmt.Errorf("list segments: %w", err)
+		}
+		if n, ok := archive.ParseSegmentKey(v.Key); ok && n.Ordinal < c.Watermark && !doomed[v.Key] {
+			return v.Key, nil
+		}
+	}
+	return "", nil
 }
 
 // receipt returns the parts of the next receipt of an order, nil where none is

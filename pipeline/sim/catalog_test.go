@@ -93,7 +93,7 @@ func (w *world) cataloged(p *process, key string, body []byte, began time.Time) 
 		// Its writer slept: that version was there, was replaced, and is deleted.
 		// Readers take the newest.
 		w.counts["catalog-below-newest"]++
-		w.strewn[key] = true
+		w.strewn[key] = time.Now()
 		w.trace.say(p.name, "version %d of the catalog of %s is there again, the newest is %d", name.Number, w.name(l.Line), len(l.catalogs)-1)
 		return
 	}
@@ -438,7 +438,7 @@ func (j *catalogJudging) judgeDoomed() error {
 		switch {
 		case still && since != d.Since:
 			return fmt.Errorf("%s is doomed since version %d, it was since %d", d.Key, since, d.Since)
-		case !still && j.w.versionsLeft(d.Key) > 0 && !j.w.strewn[d.Key]:
+		case !still && j.w.versionsLeft(d.Key) > 0 && j.w.strewn[d.Key].IsZero():
 			return fmt.Errorf("%s is doomed no more, and %d versions of it are there", d.Key, j.w.versionsLeft(d.Key))
 		}
 		delete(listed, d.Key)

@@ -50,8 +50,9 @@ func (w *world) controlLine() *line {
 	return w.lines[0]
 }
 
-// say sends what people or compactors have to say to the control topic.
-func (w *world) sendControl(who string, ms ...audit.Message) {
+// sendControl sends what people or compactors have to say to the control topic,
+// these in a round that began at a time.
+func (w *world) sendControl(who string, began time.Time, ms ...audit.Message) {
 	w.sending <- struct{}{}
 	defer func() { <-w.sending }()
 	for i := range ms {
@@ -62,7 +63,7 @@ func (w *world) sendControl(who string, ms ...audit.Message) {
 		r := l.add(delivered, m.Key, m.Value, now)
 		r.message.Headers = m.Headers
 		w.trace.say(who, "tells the control topic, at offset %d: %s", r.offset, m.Value)
-		w.judgeSent(who, r)
+		w.judgeSent(who, began, r)
 		w.mu.Unlock()
 		k := &kgo.Record{Topic: audit.ControlTopic, Key: m.Key, Value: m.Value, Timestamp: now}
 		for _, h := range m.Headers {
@@ -87,7 +88,7 @@ func (p *process) sendControl(ctx context.Context, ms []audit.Message) error {
 	if fault == "tell:lost" {
 		return errors.New("Kafka cannot be reached")
 	}
-	p.w.sendControl(p.name, ms...)
+	p.w.sendControl(p.name, p.roundBegan(), ms...)
 	if err := p.await(ctx, point{"told", ""}); err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (w *world) order(tenant string, d governance.Document) string {
 		w.t.Fatal(err)
 	}
 	w.count("say:" + d.Kind())
-	w.sendControl("", m)
+	w.sendControl("", time.Time{}, m)
 	return id
 }
 
@@ -322,7 +323,7 @@ func (w *world) governed(l *line, ordinal int64) {
 		w.governs = append(w.governs, g)
 		if r.Receipt != nil {
 			w.counts["receipt"]++
-			if err := w.judgeReceipt(r); err != nil {
+			if err := w.judgeReceipt(r, w.vouched[r.ID]); err != nil {
 				w.failLocked("the receipt of %s is archived: %v", r.Receipt.RedactionID, err)
 			}
 		}
@@ -549,7 +550,7 @@ func (j *catalogJudging) isGone(o *governing) error {
 			continue
 		}
 		if left == nil {
-			left = j.w.traces(j.l)
+			left = j.w.traces(j.l, j.began)
 		}
 		if err := nothingOf(left[p.row.KafkaOffset.N], o.Redaction.Erasure); err != nil {
 			return fmt.Errorf("seq %d: %w", p.seq, err)
@@ -606,11 +607,12 @@ func nothingOf(all []trace1, e governance.Erasure) error {
 	return nil
 }
 
-// traces looks into every version of every object of a line, by offset.
-func (w *world) traces(l *line) map[int64][]trace1 {
+// traces looks into every version of every object of a line, by offset, but for
+// what was brought back since.
+func (w *world) traces(l *line, since time.Time) map[int64][]trace1 {
 	all := map[int64][]trace1{}
 	for v, body := range w.memory.Everything() {
-		if of := w.lineOfKey(v.Key); of != l || v.Marker || !strings.HasSuffix(v.Key, ".parquet") {
+		if of := w.lineOfKey(v.Key); of != l || v.Marker || !strings.HasSuffix(v.Key, ".parquet") || w.broughtBack(v, since) {
 			continue
 		}
 		for at, t := range w.contentOf(v.Key, body) {
@@ -619,6 +621,14 @@ func (w *world) traces(l *line) map[int64][]trace1 {
 		}
 	}
 	return all
+}
+
+// broughtBack reports whether a version was written below the watermark since a
+// time: whoever looked then could not know. Nothing keeps a writer that slept from
+// that, also after the receipt; a sweep takes it away.
+func (w *world) broughtBack(v archive.Version, since time.Time) bool {
+	at, ok := w.strewn[v.Key]
+	return ok && !at.Before(since) && !v.Modified.Before(at.Truncate(time.Second))
 }
 
 // contentOf returns what an object has of each record, by offset.
@@ -656,8 +666,8 @@ func (w *world) contentOf(key string, body []byte) map[int64]trace1 {
 }
 
 // judgeSent holds a receipt against the bucket in the instant in which it is
-// sent.
-func (w *world) judgeSent(who string, r *record) {
+// sent, by a round that began at a time.
+func (w *world) judgeSent(who string, began time.Time, r *record) {
 	r.decode()
 	if r.reject != nil {
 		w.failLocked("%s sends what is rejected: %v", who, r.reject)
@@ -673,13 +683,17 @@ func (w *world) judgeSent(who string, r *record) {
 		return
 	}
 	w.counts["receipt-sent"]++
-	if err := w.judgeReceipt(c); err != nil {
+	if w.vouched[c.ID].IsZero() {
+		w.vouched[c.ID] = began
+	}
+	if err := w.judgeReceipt(c, began); err != nil {
 		w.failLocked("%s sends a receipt of %s: %v", who, c.Receipt.RedactionID, err)
 	}
 }
 
-// judgeReceipt requires that what a receipt says is so.
-func (w *world) judgeReceipt(r *governance.Row) error {
+// judgeReceipt requires that what a receipt says is so, but for what was brought
+// back since.
+func (w *world) judgeReceipt(r *governance.Row, since time.Time) error {
 	o := w.governing(r.Tenant, r.Receipt.RedactionID)
 	if o == nil || o.Kind != audit.KindRedaction || o.anchored.IsZero() {
 		return errors.New("of an order that no anchor covers")
@@ -689,7 +703,7 @@ func (w *world) judgeReceipt(r *governance.Row) error {
 		if l == nil || l.Line != e.Log {
 			return fmt.Errorf("a log of %v, which there is not", e.Log)
 		}
-		left := w.traces(l)
+		left := w.traces(l, since)
 		for _, span := range e.Ranges {
 			for seq := span[0]; seq <= span[1]; seq++ {
 				if err := w.judgeNamed(l, o, r, seq, left); err != nil {
@@ -699,7 +713,7 @@ func (w *world) judgeReceipt(r *governance.Row) error {
 		}
 	}
 	for _, d := range r.Receipt.Deleted {
-		if n := w.versionsLeft(d.Key); n > 0 && !w.strewn[d.Key] {
+		if n := w.versionsLeft(d.Key); n > 0 && (w.strewn[d.Key].IsZero() || w.strewn[d.Key].Before(since)) {
 			return fmt.Errorf("%s is called deleted, and %d versions of it are there", d.Key, n)
 		}
 	}

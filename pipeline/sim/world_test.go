@@ -63,7 +63,8 @@ type world struct {
 	sending  chan struct{}                   // has room for who sends to the control topic
 	orders   int                             // that people gave
 	governs  []*governing                    // control rows, as they were archived
-	strewn   map[string]bool                 // keys that somebody wrote again after they were deleted
+	strewn   map[string]time.Time            // keys that somebody wrote again after they were deleted, and when
+	vouched  map[string]time.Time            // when the round began that sent a receipt first, by its id
 	ghosts   map[string]string               // of those, segments below the watermark, and who wrote them
 	contents map[chain.Hash]map[int64]trace1 // of objects, by their hash
 }
@@ -89,7 +90,8 @@ func simulate(t *testing.T, s seed) outcome {
 		w.values.note = noted
 	}
 	w.ghosts = map[string]string{}
-	w.strewn, w.contents = map[string]bool{}, map[chain.Hash]map[int64]trace1{}
+	w.strewn, w.vouched = map[string]time.Time{}, map[string]time.Time{}
+	w.contents = map[chain.Hash]map[int64]trace1{}
 	w.plan = newPlan(w.dice)
 	watch := time.AfterFunc(patience, func() { panic(fmt.Sprintf("seed %d hangs: its clock stands still", s)) })
 	defer watch.Stop()
@@ -268,7 +270,7 @@ func (w *world) written(p *process, key string, body []byte) {
 		// Its writer slept: the ordinal was compacted, and deleted. Nothing may be
 		// built on it, and a compactor takes it away.
 		w.counts["write-below-watermark"]++
-		w.strewn[key], w.ghosts[key] = true, p.name
+		w.strewn[key], w.ghosts[key] = time.Now(), p.name
 		w.trace.say(p.name, "%s is there again, below the watermark %d", short(key), l.watermark())
 		return
 	case l.forged >= 0:
