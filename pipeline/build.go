@@ -49,9 +49,9 @@ type builder struct {
 	hasherOf func(tenant string, h archive.Head) (*chain.Hasher, error)
 	// stored returns what a row says that the window does not know well enough.
 	stored func(e entry) (storedRow, error)
-	// erased reports whether a row was erased of which the window knows what it
-	// said.
-	erased func(e entry) (bool, error)
+	// ask lets the window learn whether a row was erased, or is gone, of
+	// which it knows what it said.
+	ask func(e entry) error
 
 	out   *built
 	batch *batch
@@ -133,7 +133,9 @@ const (
 )
 
 // repeats says whether an archived row, or one of this segment, has the item's
-// coordinates.
+// coordinates. Where nothing is left of a row that could say so, and the window
+// does not know that it said the same, nobody could check that it was repeated:
+// the item is a row, as it is after a restart.
 func (b *builder) repeats(it *item) (entry, repeat, error) {
 	e, ok := b.made[it.coord]
 	if !ok {
@@ -148,48 +150,65 @@ func (b *builder) repeats(it *item) (entry, repeat, error) {
 			return e, notRepeated, fmt.Errorf("read the row that offset %d repeats: %w", it.from, err)
 		}
 		if row.erased {
-			return e, sameContent, nil
+			return e, b.repeatsErased(it, row), nil
 		}
 		e.content, e.foreign = row.content, row.foreign
 	}
-	if e.content == it.content || e.content == erasedContent {
+	switch {
+	case e.content == it.content:
+		return e, sameContent, nil
+	case e.gone:
+		return e, notRepeated, nil
+	case e.content == erasedContent:
 		return e, sameContent, nil
 	}
 	if e.foreign {
-		same, err := b.sameButScrubbed(it, e, row)
-		switch {
-		case err != nil:
+		r, err := b.sameButScrubbed(it, e, row)
+		if err != nil {
 			return e, notRepeated, fmt.Errorf("read the row that offset %d repeats: %w", it.from, err)
-		case same:
-			return e, sameContent, nil
+		}
+		if r != otherContent {
+			return e, r, nil
 		}
 	}
 	if e.ordinal == b.state.Ordinal {
 		return e, otherContent, nil // of this segment
 	}
-	erased, err := b.erased(e)
-	switch {
-	case err != nil:
+	if err := b.ask(e); err != nil {
 		return e, notRepeated, fmt.Errorf("look whether the row is erased that offset %d conflicts with: %w", it.from, err)
-	case erased:
+	}
+	switch e, _ = b.window.lookup(it.coord); {
+	case e.gone:
+		return e, notRepeated, nil
+	case e.content == erasedContent:
 		return e, sameContent, nil
 	}
 	return e, otherContent, nil
 }
 
-// sameButScrubbed reports whether a row that another policy scrubbed says what the
+// repeatsErased says whether an item repeats an erased row of its coordinates, of
+// which nobody knows what it said.
+func (b *builder) repeatsErased(it *item, row storedRow) repeat {
+	if row.gone {
+		b.window.forget(it.coord)
+		return notRepeated
+	}
+	return sameContent
+}
+
+// sameButScrubbed says whether a row that another policy scrubbed says what the
 // item does. The window learns it, for repeats come in runs.
-func (b *builder) sameButScrubbed(it *item, e entry, row storedRow) (same bool, err error) {
+func (b *builder) sameButScrubbed(it *item, e entry, row storedRow) (r repeat, err error) {
 	if row.record == nil {
-		if row, err = b.stored(e); err != nil || row.record == nil {
-			return row.erased, err
+		if row, err = b.stored(e); err != nil || row.erased {
+			return b.repeatsErased(it, row), err
 		}
 	}
-	if !redact.Same(row.record, b.reader.plain(message(it.record, nil))) {
-		return false, nil
+	if row.record == nil || !redact.Same(row.record, b.reader.plain(message(it.record, nil))) {
+		return otherContent, nil
 	}
 	b.window.learn(it.coord, it.content, true, e.seq)
-	return true, nil
+	return sameContent, nil
 }
 
 // conflictDetail goes before the seq of the row that came first. A comparison

@@ -252,39 +252,42 @@ func eraseBy(t *testing.T, session string, s chain.Sentinel) func(*chain.Row) {
 }
 
 // Whatever has the coordinates of a row that was erased is a repeat of it and no
-// conflict, after a start and in a process that knew the row. A row that was erased
-// hard has no coordinates left: what comes again is a row.
+// conflict, after a start and in a process that knew the row. Of a row that was
+// erased hard, or cut, no coordinates are left: what says something else is a row,
+// and what repeats that one is a repeat.
 func TestARepeatOfAnErasedRowIsNoConflict(t *testing.T) {
 	const id = dataID
 	for name, tc := range map[string]struct {
-		sentinel chain.Sentinel
-		rows     int
+		c    compaction
+		rows int
 	}{
-		"all":      {chain.Sentinel{ID: id, All: true}, 2},
-		"one slot": {chain.Sentinel{ID: id, Slots: chain.SlotSetOf(audit.SlotExt)}, 2},
-		"hard":     {chain.Sentinel{ID: id, All: true, User: true, Hard: true}, 3},
+		"all":      {compaction{change: eraseBy(t, "s", chain.Sentinel{ID: id, All: true})}, 4},
+		"one slot": {compaction{change: eraseBy(t, "s", chain.Sentinel{ID: id, Slots: chain.SlotSetOf(audit.SlotExt)})}, 4},
+		"hard":     {compaction{change: eraseBy(t, "s", chain.Sentinel{ID: id, All: true, User: true, Hard: true})}, 6},
+		"cut":      {compaction{cut: 2}, 4},
 	} {
 		for _, restart := range []bool{true, false} {
-			if tc.sentinel.Hard && !restart {
-				continue // a process that knows the row knows it until it ends
-			}
 			t.Run(fmt.Sprintf("%s, restarted %v", name, restart), func(t *testing.T) {
 				inWorld(t, 1, func(w *world) {
 					r := w.ingest()
-					w.produce(0, call("s", 0, ""))
-					w.waitCommitted(0, 1)
+					w.produce(0, calls("s", 0, 2)...)
+					w.waitCommitted(0, 2)
 					time.Sleep(2 * time.Minute) // in which it is anchored
 					if restart {
 						r.wantCleanStop()
 					}
-					w.compact(compaction{watermark: 1, change: eraseBy(t, "s", tc.sentinel)})
+					tc.c.watermark = int64(len(w.memoryKeys("log/")))
+					w.compact(tc.c)
 					if restart {
 						r = w.ingest()
 					}
-					w.produce(0, call("x", 0, "")) // after which the catalog was looked at
-					w.waitCommitted(0, 2)
-					w.produce(0, call("s", 0, `,"toolName":"other"`))
-					w.waitCommitted(0, 3)
+					w.produce(0, calls("x", 0, 2)...) // after which the catalog was looked at
+					w.waitCommitted(0, 4)
+					other := `,"toolName":"other"`
+					w.produce(0, call("s", 0, other), call("s", 0, other))
+					w.waitCommitted(0, 6)
+					w.produce(0, call("s", 1, other), call("s", 0, other), call("s", 1, other))
+					w.waitCommitted(0, 9)
 					r.wantCleanStop()
 					rows := w.snapshotKinds()
 					if len(rows) != tc.rows || slices.Contains(rows, "rejected:conflict") {
@@ -293,6 +296,45 @@ func TestARepeatOfAnErasedRowIsNoConflict(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Of two processes that knew a row one sees first that it was erased, and calls
+// other content its repeat. The other one compares that, and does not hold what it
+// remembers against it.
+func TestTheOtherProcessMaySeeAnErasureFirst(t *testing.T) {
+	for name, s := range map[string]chain.Sentinel{
+		"all":  {ID: dataID, All: true},
+		"hard": {ID: dataID, All: true, User: true, Hard: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				byHand := func(s *pipeline.Settings) {
+					s.Topics, s.Assign = nil, []pipeline.Partition{{Topic: topic}}
+					s.Batch = pipeline.Batch{Rows: 1, Strict: true}
+				}
+				slow := w.tether()
+				met := slow.delay(func(c ask) bool { return c.op == "create" && strings.HasSuffix(c.key, "1.parquet") }, false, time.Minute)
+				a, b := w.tether().ingest(1, byHand), slow.ingest(2, byHand)
+				w.produce(0, call("s", 0, ""))
+				a.waitOffset(1)
+				b.waitOffset(1)
+				time.Sleep(2 * time.Minute) // in which it is anchored
+				w.compact(compaction{watermark: 1, change: eraseBy(t, "s", s)})
+				w.produce(0, call("x", 0, ""), call("s", 0, `,"toolName":"other"`), call("x", 1, ""), call("s", 0, `,"toolName":"third"`), call("x", 2, ""))
+				waitFor(t, "the slow one to write", met)
+				a.waitOffset(6)
+				b.waitOffset(6)
+				if len(b.compared) < 4 {
+					t.Errorf("compared %v, want all behind the first segment", b.compared)
+				}
+				a.wantCleanStop()
+				b.wantCleanStop()
+				if rows := w.snapshotKinds(); slices.Contains(rows, "rejected:conflict") != s.Hard {
+					t.Errorf("rows %q", rows)
+				}
+			})
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,9 @@ type comparison struct {
 	// compacted reports whether the topic has cleanup.policy=compact.
 	compacted func() (bool, error)
 	// rowAt is [rowFinder.find] below the segment, and recordAt [rowFinder.record].
-	rowAt    func(tenant string, seq, hint int64) (archivedRow, error)
+	rowAt func(tenant string, seq, hint int64) (archivedRow, error)
+	// rowNow is [rowFinder.now].
+	rowNow   func(tenant string, seq int64) (archivedRow, error)
 	recordAt func(tenant string, seq, hint int64) (*audit.Record, error)
 	// contentOf is [shared.contentOf].
 	contentOf func(*audit.Record) (audit.Fingerprint, bool)
@@ -269,6 +272,20 @@ func (c *comparison) duplicate(s *stretch, rec *audit.Record, reject *audit.Reje
 	if err != nil {
 		return err
 	}
+	fault := c.repeats(d, first, coord, rec, m)
+	if !errors.Is(fault, ErrForged) || first.hidden || first.coord != coord {
+		return fault
+	}
+	// The row may have been erased since this process read it.
+	now, err := c.rowNow(d.Tenant, d.Seq)
+	if err != nil || !now.hidden && !now.found {
+		return cmp.Or(err, fault)
+	}
+	return c.repeats(d, now, coord, rec, m)
+}
+
+// repeats requires that the record repeats a row, as far as anybody can say.
+func (c *comparison) repeats(d *archive.Duplicate, first archivedRow, coord audit.Fingerprint, rec *audit.Record, m *audit.Message) error {
 	switch {
 	case first.hidden && c.trustTail:
 		return nil
@@ -467,6 +484,7 @@ func (c *consumer) compareWithin(ctx context.Context, b bounds, st *archive.Stat
 	x := &comparison{
 		o: o, state: st, window: w, reader: c.reader(st.Line.Topic), unkeyed: c.unkeyedReader(st.Line.Topic), writer: c.writer, trusted: trusted, start: b.start, now: c.Now(),
 		compacted: func() (bool, error) { return c.isCompacted(ctx, st.Line.Topic) },
+		rowNow:    func(tenant string, seq int64) (archivedRow, error) { return finder.now(ctx, tenant, seq) },
 		rowAt:     func(tenant string, seq, hint int64) (archivedRow, error) { return finder.find(ctx, tenant, seq, hint) },
 		recordAt: func(tenant string, seq, hint int64) (*audit.Record, error) {
 			return finder.record(ctx, tenant, seq, hint)

@@ -76,6 +76,19 @@ func (f *rowFinder) find(ctx context.Context, tenant string, seq, hint int64) (a
 	return f.rows[rowKey{tenant, seq}], err
 }
 
+// now returns a row as the newest data files have it: erased, or hidden, where it
+// is by now; one that is not found where it is in none.
+func (f *rowFinder) now(ctx context.Context, tenant string, seq int64) (archivedRow, error) {
+	if err := f.look(ctx); err != nil {
+		return archivedRow{}, err
+	}
+	if r, ok := f.rows[rowKey{tenant, seq}]; ok && r.hint == inDataFile {
+		return r, nil
+	}
+	delete(f.rows, rowKey{tenant, seq})
+	return f.data.find(ctx, tenant, seq, f.rows)
+}
+
 // ordinal walks back to the segment of a row; inDataFile where it is none that is
 // not compacted.
 func (f *rowFinder) ordinal(ctx context.Context, tenant string, seq int64) (int64, error) {

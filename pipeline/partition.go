@@ -392,7 +392,7 @@ func (p *partition) fly(b *batch, since time.Time) error {
 func (p *partition) build(b *batch) (*built, error) {
 	bl := &builder{
 		state: p.state, window: p.window, writer: p.shared.writer, reader: p.reader,
-		hasherOf: p.hasherOf, rand: p.shared.Rand, stored: p.stored, erased: p.erased,
+		hasherOf: p.hasherOf, rand: p.shared.Rand, stored: p.stored, ask: p.ask,
 	}
 	return bl.build(b, p.shared.Now().UnixMicro())
 }
@@ -560,6 +560,7 @@ type storedRow struct {
 	content audit.Fingerprint
 	foreign bool          // the row was scrubbed by another policy: see contentOf
 	erased  bool          // in part or whole, or cut
+	gone    bool          // erased hard, or cut: nothing is left that says what it was
 	record  *audit.Record // where foreign
 }
 
@@ -604,7 +605,7 @@ func (p *partition) storedIn(ctx context.Context, key string, e entry) (storedRo
 	return l.row, nil
 }
 
-// storedInFile is stored, in a data file. A row that was cut is erased.
+// storedInFile is stored, in a data file.
 func (p *partition) storedInFile(ctx context.Context, e entry) (storedRow, error) {
 	l := learner{shared: p.shared, window: p.window, entry: e}
 	found, err := p.data.rows(ctx, e.tenant, e.seq, l.learn)
@@ -612,7 +613,7 @@ func (p *partition) storedInFile(ctx context.Context, e entry) (storedRow, error
 	case err != nil:
 		return storedRow{}, err
 	case !found && p.data.cut(e.tenant, e.seq):
-		return storedRow{erased: true}, nil
+		return storedRow{erased: true, gone: true}, nil
 	case !found:
 		return storedRow{}, fmt.Errorf("the row of seq %d: %w: no segment and no data file has it", e.seq, archive.ErrBreaks)
 	}
@@ -635,9 +636,11 @@ func (l *learner) learn(r *chain.Row) {
 		row.erased = false
 		row.content, row.foreign = l.shared.contentOf(&r.Record)
 	}
-	if coord, ok := r.Coordinates(); ok {
+	coord, ok := r.Coordinates()
+	if ok {
 		l.window.learn(coord, row.content, row.foreign, r.Seq.N)
 	}
+	row.gone = row.erased && !ok
 	if r.Seq.N == l.entry.seq && r.TenantID.S == l.entry.tenant {
 		if row.foreign {
 			kept := r.Record
@@ -647,14 +650,14 @@ func (l *learner) learn(r *chain.Row) {
 	}
 }
 
-// erased reports whether a row was erased since the window learned what it said, as
-// far as the catalog is known here: a repeat of it is a repeat, whatever it says.
-// A data file is read for this once, for what its key names never changes.
-func (p *partition) erased(e entry) (erased bool, err error) {
+// ask lets the window learn whether a row was erased or cut since it learned
+// what the row said, as far as the catalog is known here. A data file is read for
+// this once, for what its key names never changes.
+func (p *partition) ask(e entry) error {
 	if t := p.state.Tail.Anchor; t == nil || e.ordinal > t.Ordinal {
-		return false, nil // what is not anchored is not compacted
+		return nil // what is not anchored is not compacted
 	}
-	err = p.shared.insist(p.put, p.line, archive.SegmentPrefix(p.line), func(ctx context.Context, _ string) (err error) {
+	return p.shared.insist(p.put, p.line, archive.SegmentPrefix(p.line), func(ctx context.Context, _ string) error {
 		if now := p.shared.Now(); now.Sub(p.lookedAt) >= lookEvery {
 			if err := p.look.look(ctx); err != nil {
 				return err
@@ -662,52 +665,59 @@ func (p *partition) erased(e entry) (erased bool, err error) {
 			p.lookedAt = now
 		}
 		if e.ordinal < watermarkOf(p.look.catalog()) {
-			erased, err = p.erasedInFile(ctx, e)
+			return p.askFile(ctx, e)
 		}
-		return err
+		return nil
 	})
-	return erased, err
 }
 
 // How often the catalog is looked at, at most, because a record says something else
 // than the row that it seems to repeat.
 const lookEvery = 10 * time.Second
 
-func (p *partition) erasedInFile(ctx context.Context, e entry) (bool, error) {
+func (p *partition) askFile(ctx context.Context, e entry) error {
 	if c := p.look.catalog(); p.data.version == nil || p.data.version.Version < c.Version {
 		p.data.take(c)
 	}
 	f, err := p.data.file(ctx, e.tenant, e.seq)
-	if errors.Is(err, archive.ErrNotFound) {
-		_, fault := p.data.renew(ctx)
-		return false, cmp.Or(fault, p.shared.stillNamed(ctx, p.line, p.data.version, err))
+	if err == nil && f == nil && p.data.cut(e.tenant, e.seq) {
+		p.window.lose(e.tenant, func(seq int64) bool { return p.data.cut(e.tenant, seq) })
 	}
-	if err != nil || f == nil {
-		return f == nil && p.data.cut(e.tenant, e.seq), err
-	}
-	if p.asked[f.Key] {
-		return false, nil // else the window would say so
-	}
-	gone := false
-	err = p.shared.openData(ctx, f, func(file *parquet.File, _ *archive.DataFile) error {
-		for row, err := range file.Select(append([]string{"row_salt"}, windowColumns...)...) {
-			if err != nil {
-				return fmt.Errorf("%s: %w: %w", f.Key, archive.ErrDataFile, err)
-			}
-			if row.RowSalt.Valid {
-				continue
-			}
-			if coord, ok := row.Coordinates(); ok {
-				p.window.learn(coord, erasedContent, false, row.Seq.N)
-			}
-			gone = gone || row.Seq.N == e.seq
-		}
+	if err == nil && (f == nil || p.asked[f.Key]) {
 		return nil
-	})
-	if errors.Is(err, archive.ErrNotFound) {
-		_, fault := p.data.renew(ctx)
-		return false, cmp.Or(fault, p.shared.stillNamed(ctx, p.line, p.data.version, err))
 	}
-	p.asked[f.Key] = err == nil
-	return gone, err
+	if err == nil {
+		err = p.shared.openData(ctx, f, func(file *parquet.File, _ *archive.DataFile) error { return p.learnErased(f, file) })
+	}
+	if errors.Is(err, archive.ErrNotFound) {
+		newer, fault := p.data.renew(ctx)
+		if newer {
+			return err // to be tried again, in the file that has the row now
+		}
+		return cmp.Or(fault, p.shared.stillNamed(ctx, p.line, p.data.version, err))
+	}
+	if err == nil {
+		p.asked[f.Key] = true
+	}
+	return err
+}
+
+// learnErased lets the window learn which rows of a data file are erased.
+func (p *partition) learnErased(f *archive.CatalogFile, file *parquet.File) error {
+	hard := map[int64]bool{}
+	for row, err := range file.Select(append([]string{"row_salt"}, windowColumns...)...) {
+		if err != nil {
+			return fmt.Errorf("%s: %w: %w", f.Key, archive.ErrDataFile, err)
+		}
+		if row.RowSalt.Valid {
+			continue
+		}
+		if coord, ok := row.Coordinates(); ok {
+			p.window.learn(coord, erasedContent, false, row.Seq.N)
+		} else {
+			hard[row.Seq.N] = true
+		}
+	}
+	p.window.lose(f.Tenant, func(seq int64) bool { return hard[seq] })
+	return nil
 }

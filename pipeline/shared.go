@@ -93,7 +93,9 @@ func (sh *shared) windowLimit() int {
 	return min(sh.Window, int(most))
 }
 
-// take moves a state and a window past a segment that somebody else wrote.
+// take moves a state and a window past a segment that somebody else wrote. Where
+// that one made a row of coordinates that the window has, it knew the first one to
+// be gone, or had a smaller window.
 func (sh *shared) take(st *archive.State, w *window, o *archive.SegmentObject) {
 	st.Take(o)
 	sh.proveAll(o.Segment)
@@ -103,7 +105,7 @@ func (sh *shared) take(st *archive.State, w *window, o *archive.SegmentObject) {
 		if coord, ok := r.Coordinates(); ok {
 			e := entry{seq: r.Seq.N, ordinal: o.Ordinal, tenant: tenants.name(r.TenantID.S)}
 			e.content, e.foreign = sh.contentOf(r)
-			w.add(coord, e, sh.windowLimit())
+			w.put(coord, e, sh.windowLimit())
 		}
 	}
 }

@@ -10,8 +10,14 @@ const windowEntryBytes = 256
 // producer's repeat is known. When it is full, the oldest goes.
 type window struct {
 	entries map[audit.Fingerprint]entry
-	order   []audit.Fingerprint // oldest first, from head on
+	order   []turn // oldest first, from head on
 	head    int
+}
+
+// A turn is the place of a row in the order of a window.
+type turn struct {
+	coord audit.Fingerprint
+	seq   int64
 }
 
 // An entry is what the window knows of one row.
@@ -21,6 +27,7 @@ type entry struct {
 	tenant  string            // whose log it is in
 	content audit.Fingerprint // the zero one where it is not known, as after a restart
 	foreign bool              // content is of a row that another policy scrubbed: see contentOf
+	gone    bool              // the row was erased hard, or cut: nobody but this window knows what it was
 }
 
 // Where a row is, if not in the segment of an ordinal: in a data file, or nobody
@@ -43,20 +50,49 @@ func (w *window) lookup(coord audit.Fingerprint) (entry, bool) {
 
 // add remembers a row. A row whose coordinates are known already (one further
 // apart than the window was, or a writer with a smaller window) does not
-// replace the first.
+// replace the first, unless that is gone.
 func (w *window) add(coord audit.Fingerprint, e entry, limit int) {
-	if _, ok := w.entries[coord]; ok {
-		return
+	if first, ok := w.entries[coord]; !ok || first.gone {
+		w.put(coord, e, limit)
 	}
+}
+
+// put remembers a row, in the place of any that had its coordinates.
+func (w *window) put(coord audit.Fingerprint, e entry, limit int) {
 	w.entries[coord] = e
-	w.order = append(w.order, coord)
+	w.order = append(w.order, turn{coord, e.seq})
 	for len(w.entries) > limit {
-		delete(w.entries, w.order[w.head])
+		if oldest := w.order[w.head]; w.entries[oldest.coord].seq == oldest.seq {
+			delete(w.entries, oldest.coord)
+		}
 		w.head++
 	}
-	if w.head > len(w.order)/2 && w.head > 1024 {
-		w.order = append(w.order[:0:0], w.order[w.head:]...)
-		w.head = 0
+	if len(w.order) > 2*len(w.entries)+1024 {
+		w.tidy()
+	}
+}
+
+// tidy drops the turns of rows that the window no longer has.
+func (w *window) tidy() {
+	left := make([]turn, 0, len(w.entries)+1)
+	for _, t := range w.order[w.head:] {
+		if e, ok := w.entries[t.coord]; ok && e.seq == t.seq {
+			left = append(left, t)
+		}
+	}
+	w.order, w.head = left, 0
+}
+
+// forget drops what is known of coordinates.
+func (w *window) forget(coord audit.Fingerprint) { delete(w.entries, coord) }
+
+// lose notes that rows of a tenant are gone.
+func (w *window) lose(tenant string, gone func(seq int64) bool) {
+	for coord, e := range w.entries {
+		if e.tenant == tenant && gone(e.seq) {
+			e.gone = true
+			w.entries[coord] = e
+		}
 	}
 }
 

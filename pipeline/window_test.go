@@ -59,3 +59,32 @@ func TestWindowLearnsTheRightRow(t *testing.T) {
 		t.Error("did not learn")
 	}
 }
+
+// A row that is gone gives its coordinates to the next row that has them, which is
+// then the newest.
+func TestWindowReplacesARowThatIsGone(t *testing.T) {
+	const limit = 10
+	w := newWindow()
+	for n := range limit {
+		w.add(coordinate(n), entry{seq: int64(n), tenant: "acme"}, limit)
+	}
+	w.lose("other", func(int64) bool { return true })
+	w.add(coordinate(0), entry{seq: 100, tenant: "acme"}, limit)
+	if e, _ := w.lookup(coordinate(0)); e.seq != 0 || e.gone {
+		t.Errorf("%+v, want the first row", e)
+	}
+	w.lose("acme", func(seq int64) bool { return seq == 0 })
+	w.add(coordinate(0), entry{seq: 101, tenant: "acme"}, limit)
+	for n := range limit - 1 {
+		w.add(coordinate(limit+n), entry{seq: int64(200 + n), tenant: "acme"}, limit)
+	}
+	if e, ok := w.lookup(coordinate(0)); !ok || e.seq != 101 || len(w.entries) != limit {
+		t.Errorf("%+v, %v of %d, want the row in the place of the one that is gone", e, ok, len(w.entries))
+	}
+	for n := range 10_000 {
+		w.put(coordinate(0), entry{seq: int64(1000 + n)}, limit)
+	}
+	if len(w.order) > 2*limit+1024+1 {
+		t.Errorf("%d in order", len(w.order))
+	}
+}
