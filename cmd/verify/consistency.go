@@ -57,7 +57,7 @@ func newConsistencyCall() *consistencyCall {
 
 func consistency(ctx context.Context, c call) (int, error) {
 	s := newConsistencyCall()
-	rest, err := s.parse(c.args)
+	rest, err := s.Parse(c.args)
 	if err != nil {
 		return showHelp(c, consistencyHelp, err)
 	}
@@ -119,10 +119,10 @@ func (s *consistencyCall) heads(ctx context.Context, c call, rest []string) (old
 }
 
 func (s *consistencyCall) fromArchive(ctx context.Context, c call, older *proof.TreeHead, name, target string) (_, newer *proof.TreeHead, p *proof.Consistency, err error) {
-	if err := s.load(c.environ); err != nil {
+	if err := s.Load(c.environ); err != nil {
 		return nil, nil, nil, err
 	}
-	src, closeSource, err := s.open(ctx, target)
+	src, closeSource, err := s.Open(ctx, target)
 	if err != nil {
 		return nil, nil, nil, err
 	}

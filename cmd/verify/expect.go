@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/internal/reach"
 	"github.com/ledgerlake/ledgerlake/proof"
 	"github.com/ledgerlake/ledgerlake/s3sink"
 )
@@ -28,7 +29,7 @@ type independence struct {
 
 // expect takes an --expect flag: a head, or a file that holds some.
 func (in *independence) expect(value string) error {
-	if strings.Contains(value, "=") && !isFile(value) {
+	if strings.Contains(value, "=") && !reach.IsFile(value) {
 		e, err := parseHead(value)
 		in.heads = append(in.heads, e)
 		return err
@@ -117,7 +118,7 @@ func parseHash(text string) (*chain.Hash, error) {
 }
 
 // open opens the places of --expect-from.
-func (in *independence) open(ctx context.Context, target string, f *flags) error {
+func (in *independence) open(ctx context.Context, target string, f *reach.Flags) error {
 	for _, from := range in.from {
 		if from == target {
 			return fmt.Errorf("%w: --expect-from is the archive itself: it says nothing that is independent", errUsage)
@@ -129,18 +130,18 @@ func (in *independence) open(ctx context.Context, target string, f *flags) error
 	return nil
 }
 
-func (in *independence) place(ctx context.Context, from string, f *flags) error {
+func (in *independence) place(ctx context.Context, from string, f *reach.Flags) error {
 	switch {
 	case strings.HasPrefix(from, "kafka://"):
-		notes, err := kafkaNotes(from, &f.kafka)
+		notes, err := kafkaNotes(from, &f.Kafka)
 		in.places = append(in.places, proof.Place{Name: from, Notes: notes})
 		return err
 	case strings.HasPrefix(from, "s3://"):
-		b, err := s3sink.Open(ctx, from, f.s3)
+		b, err := s3sink.Open(ctx, from, f.S3)
 		in.places = append(in.places, proof.Place{Name: withoutQuery(from), Notes: proof.NotesIn(b)})
 		return err
 	}
-	path, err := folder(from)
+	path, err := reach.Folder(from)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/ledgerlake/ledgerlake/internal/reach"
 )
 
 // writeOut writes a result to a file, or to stdout where name is "-". A file is
@@ -14,23 +16,7 @@ func writeOut(c call, name string, body []byte) error {
 		_, err := c.stdout.Write(body)
 		return err
 	}
-	return writeFile(name, body)
-}
-
-// writeFile writes a file beside its place, and then puts it there.
-func writeFile(name string, body []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".ledgerlake-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(body)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return reach.WriteFile(name, body)
 }
 
 // A tileFolder keeps tiles as files.
@@ -55,5 +41,5 @@ func (d tileFolder) Write(name string, body []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return writeFile(path, body)
+	return reach.WriteFile(path, body)
 }

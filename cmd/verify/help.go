@@ -1,6 +1,10 @@
 package main
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/ledgerlake/ledgerlake/internal/reach"
+)
 
 const helpText = `ledgerlake-verify checks an archive from its bucket and a public key. It needs no Kafka, and never writes.
 
@@ -77,5 +81,5 @@ Flags:
 
 // help is the text of --help.
 func help() string {
-	return strings.NewReplacer("{commands}", strings.TrimRight(commandList(), "\n"), "{logKeys}", logKeysHelp).Replace(helpText) + storeHelp() + "\n" + kafkaHelp()
+	return strings.NewReplacer("{commands}", strings.TrimRight(commandList(), "\n"), "{logKeys}", reach.LogKeysHelp).Replace(helpText) + reach.StoreHelp() + "\n" + kafkaHelp()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/internal/reach"
 	"github.com/ledgerlake/ledgerlake/proof"
 )
 
@@ -26,7 +27,7 @@ type invocation struct {
 	progress bool
 	memory   int64 // bytes
 	keys     sign.Ring
-	logKeys  logKeys
+	logKeys  reach.LogKeys
 	unsigned bool
 	independence
 	witnesses []*sign.Witness
@@ -37,15 +38,15 @@ type invocation struct {
 	state     string
 	within    time.Duration // erasure-within
 	profile   string
-	flags     *flags
+	flags     *reach.Flags
 	print     string // help or version, and nothing else is to be done
 }
 
 // parse reads flags and the settings of the store.
 func parse(args, environ []string) (*invocation, error) {
-	in := &invocation{memory: proof.DefaultMemory, flags: newFlags(program).withKafka()}
+	in := &invocation{memory: proof.DefaultMemory, flags: reach.NewFlags(program).WithKafka()}
 	in.define()
-	rest, err := in.flags.parse(args)
+	rest, err := in.flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		in.print = help()
@@ -61,7 +62,7 @@ func parse(args, environ []string) (*invocation, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	return in, in.flags.load(environ)
+	return in, in.flags.Load(environ)
 }
 
 // check refuses flags that do not go together.
@@ -120,7 +121,7 @@ func (in *invocation) setErasureWithin(text string) error {
 // define defines the flags.
 func (in *invocation) define() {
 	f := in.flags
-	f.Func("key", "", func(v string) error { return addKey(&in.keys, v) })
+	f.Func("key", "", func(v string) error { return reach.AddKey(&in.keys, v) })
 	f.BoolVar(&in.unsigned, "allow-unsigned", false, "")
 	f.Func("expect", "", in.expect)
 	f.Func("expect-from", "", func(v string) error { in.from = append(in.from, v); return nil })
@@ -131,7 +132,7 @@ func (in *invocation) define() {
 	f.Func("since", "", in.setSince)
 	f.StringVar(&in.state, "state", "", "")
 	f.Func("erasure-within", "", in.setErasureWithin)
-	in.logKeys.define(f)
+	in.logKeys.Define(f)
 	f.StringVar(&in.tenant, "tenant", "", "")
 	f.BoolVar(&in.json, "json", false, "")
 	f.BoolVar(&in.progress, "progress", false, "")
@@ -151,11 +152,11 @@ func (in *invocation) setMemory(text string) error {
 
 // verify runs the verification.
 func (in *invocation) verify(ctx context.Context, stderr io.Writer) (*proof.Report, error) {
-	logKeys, err := in.logKeys.keys()
+	logKeys, err := in.logKeys.Keys()
 	if err != nil {
 		return nil, err
 	}
-	src, closeSource, err := in.flags.open(ctx, in.target)
+	src, closeSource, err := in.flags.Open(ctx, in.target)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/internal/reach"
 	"github.com/ledgerlake/ledgerlake/kafka"
 )
 
@@ -48,14 +49,7 @@ func kafkaNotes(place string, k *config.Kafka) (func(context.Context) iter.Seq2[
 }
 
 // kafkaHelp is the part of help that lists the settings of Kafka.
-func kafkaHelp() string {
-	var settings config.Ingest
-	var b strings.Builder
-	for _, section := range kafkaSections(settings.Sections()) {
-		config.WriteHelp(&b, []config.Section{{Title: "Kafka (--expect-from kafka:// only)", Settings: section.Settings}})
-	}
-	return strings.TrimRight(b.String(), "\n") + "\n"
-}
+func kafkaHelp() string { return reach.KafkaHelp("Kafka (--expect-from kafka:// only)") }
 
 // readTopic gives take the value of each record of a topic, up to where its
 // partitions end when it begins.

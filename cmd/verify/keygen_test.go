@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/internal/reach"
 )
 
 // generate runs keygen.
@@ -59,7 +60,7 @@ func TestKeygen(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ring sign.Ring
-	if err := addKey(&ring, strings.TrimSpace(vkey)); err != nil || ring.Check(n, sign.Anchor, time.Time{}).State != sign.Good {
+	if err := reach.AddKey(&ring, strings.TrimSpace(vkey)); err != nil || ring.Check(n, sign.Anchor, time.Time{}).State != sign.Good {
 		t.Errorf("the verifier does not take it: %v", err)
 	}
 	if _, got, _, err := generate("--vkey", file); err != nil || got != vkey {

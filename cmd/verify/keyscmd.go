@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/internal/reach"
 	"github.com/ledgerlake/ledgerlake/proof"
 )
 
@@ -29,21 +30,21 @@ Flags:
 `
 
 func keyUses(ctx context.Context, c call) (int, error) {
-	f := newFlags("keys")
+	f := reach.NewFlags("keys")
 	var ring sign.Ring
 	asJSON := f.Bool("json", false, "")
-	f.Func("key", "", func(v string) error { return addKey(&ring, v) })
-	rest, err := f.parse(c.args)
+	f.Func("key", "", func(v string) error { return reach.AddKey(&ring, v) })
+	rest, err := f.Parse(c.args)
 	if err != nil {
 		return showHelp(c, keysHelp, err)
 	}
 	if len(rest) != 1 {
 		return exitCannotRun, fmt.Errorf("%w: want one bucket URL or folder, got %d; --help says more", errUsage, len(rest))
 	}
-	if err := f.load(c.environ); err != nil {
+	if err := f.Load(c.environ); err != nil {
 		return exitCannotRun, err
 	}
-	src, closeSource, err := f.open(ctx, rest[0])
+	src, closeSource, err := f.Open(ctx, rest[0])
 	if err != nil {
 		return exitCannotRun, err
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/ledgerlake/ledgerlake/internal/reach"
 	"github.com/ledgerlake/ledgerlake/proof"
 	"github.com/ledgerlake/ledgerlake/proof/offline"
 )
@@ -38,20 +39,20 @@ Flags:
         A public key that anchors are signed by, or a file with one on each line. May be given more than once.
   --with-anchor
         Put whole anchors into the pack, which name the other tenants of the partition.
-` + logKeysHelp + controlTopicHelp + `
+` + reach.LogKeysHelp + controlTopicHelp + `
 `
 
 func pack(ctx context.Context, c call) (int, error) {
 	s := newSeeker("pack")
 	s.hides()
-	var logs logKeys
-	logs.define(s.flags)
+	var logs reach.LogKeys
+	logs.Define(s.Flags)
 	var w proof.PackWant
 	s.StringVar(&w.TurnID, "turn", "", "")
 	s.StringVar(&w.SessionID, "session", "", "")
 	s.Func("from", "", moment(&w.From))
 	s.Func("to", "", moment(&w.To))
-	rest, err := s.parse(c.args)
+	rest, err := s.Parse(c.args)
 	if err != nil {
 		return showHelp(c, packHelp, err)
 	}
@@ -85,7 +86,7 @@ func pack(ctx context.Context, c call) (int, error) {
 	if err != nil {
 		return exitCannotRun, err
 	}
-	logKeys, err := logs.keys()
+	logKeys, err := logs.Keys()
 	if err != nil {
 		return exitCannotRun, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/internal/reach"
 	"github.com/ledgerlake/ledgerlake/proof"
 )
 
@@ -32,43 +33,43 @@ Flags:
         The key of a witness (C2SP cosignature). May be given more than once.
   --json
         Print the answer as one JSON object.
-` + logKeysHelp + `
+` + reach.LogKeysHelp + `
 `
 
 // A checkCall is what 'proof' is asked for.
 type checkCall struct {
-	*flags
+	*reach.Flags
 	o    proof.CheckOptions
 	keys sign.Ring
 	json bool
 
-	logKeys logKeys
+	logKeys reach.LogKeys
 }
 
 func newCheckCall(name string) *checkCall {
-	s := &checkCall{flags: newFlags(name)}
+	s := &checkCall{Flags: reach.NewFlags(name)}
 	s.o.Keys = &s.keys
-	s.Func("key", "", func(v string) error { return addKey(&s.keys, v) })
+	s.Func("key", "", func(v string) error { return reach.AddKey(&s.keys, v) })
 	s.Func("witness", "", func(v string) error {
 		w, err := sign.ParseWitness(v)
 		s.o.Witnesses = append(s.o.Witnesses, w)
 		return err
 	})
 	s.BoolVar(&s.json, "json", false, "")
-	s.logKeys.define(s.flags)
+	s.logKeys.Define(s.Flags)
 	return s
 }
 
 func checkProof(_ context.Context, c call) (int, error) {
 	s := newCheckCall("proof")
-	rest, err := s.parse(c.args)
+	rest, err := s.Parse(c.args)
 	if err != nil {
 		return showHelp(c, checkHelp, err)
 	}
 	if len(rest) != 1 {
 		return exitCannotRun, fmt.Errorf("%w: want one file, got %d; --help says more", errUsage, len(rest))
 	}
-	if s.o.LogKeys, err = s.logKeys.keys(); err != nil {
+	if s.o.LogKeys, err = s.logKeys.Keys(); err != nil {
 		return exitCannotRun, err
 	}
 	r, shown, err := s.check(rest[0])

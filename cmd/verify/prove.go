@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/internal/reach"
 	"github.com/ledgerlake/ledgerlake/proof"
 )
 
@@ -39,7 +40,7 @@ Flags:
         Withhold all slots but these.
   --withhold-user
         Show user_id by its commitment alone.
-` + logKeysHelp + locateHelp + proverHelp
+` + reach.LogKeysHelp + locateHelp + proverHelp
 
 const locateHelp = `  --tenant NAME, --topic NAME, --partition N
         Look only there.
@@ -68,7 +69,7 @@ const controlTopicHelp = `  --control-topic NAME
 
 // A seeker has the flags of commands that look for rows.
 type seeker struct {
-	*flags
+	*reach.Flags
 	want       proof.Want
 	keys       sign.Ring
 	newest     bool
@@ -83,7 +84,7 @@ type seeker struct {
 }
 
 func newSeeker(name string) *seeker {
-	s := &seeker{flags: newFlags(name)}
+	s := &seeker{Flags: reach.NewFlags(name)}
 	s.StringVar(&s.want.Tenant, "tenant", "", "")
 	s.StringVar(&s.want.Topic, "topic", "", "")
 	s.Func("partition", "", func(v string) error {
@@ -92,7 +93,7 @@ func newSeeker(name string) *seeker {
 		s.want.Partition = &p
 		return err
 	})
-	s.Func("key", "", func(v string) error { return addKey(&s.keys, v) })
+	s.Func("key", "", func(v string) error { return reach.AddKey(&s.keys, v) })
 	s.BoolVar(&s.withAnchor, "with-anchor", false, "")
 	s.StringVar(&s.control, "control-topic", "", "")
 	s.StringVar(&s.tiles, "tiles", "", "")
@@ -126,7 +127,7 @@ func (s *seeker) hides() {
 // parseRow parses the arguments of a command that is about one row, and returns
 // the target.
 func (s *seeker) parseRow(args []string) (target string, err error) {
-	rest, err := s.parse(args)
+	rest, err := s.Parse(args)
 	if err != nil {
 		return "", err
 	}
@@ -183,7 +184,7 @@ func slotNames() string {
 
 // prover opens the archive.
 func (s *seeker) prover(ctx context.Context, target string, c call) (p *proof.Prover, closeSource func(), err error) {
-	if err := s.load(c.environ); err != nil {
+	if err := s.Load(c.environ); err != nil {
 		return nil, nil, err
 	}
 	o := proof.ProveOptions{Keys: &s.keys, WithAnchor: s.withAnchor, Newest: s.newest, ControlTopic: s.control, Progress: nowAndThen(c.stderr)}
@@ -195,7 +196,7 @@ func (s *seeker) prover(ctx context.Context, target string, c call) (p *proof.Pr
 			return nil, nil, fmt.Errorf("%s has no tiles: there is no checkpoint in it", s.tiles)
 		}
 	}
-	src, closeSource, err := s.open(ctx, target)
+	src, closeSource, err := s.Open(ctx, target)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -239,7 +240,7 @@ func showHelp(c call, text string, err error) (int, error) {
 	if !errors.Is(err, flag.ErrHelp) {
 		return exitCannotRun, err
 	}
-	_, err = io.WriteString(c.stdout, text+storeHelp())
+	_, err = io.WriteString(c.stdout, text+reach.StoreHelp())
 	return 0, err
 }
 
@@ -247,8 +248,8 @@ func prove(ctx context.Context, c call) (int, error) {
 	s := newSeeker("prove")
 	s.rows()
 	s.hides()
-	var logs logKeys
-	logs.define(s.flags)
+	var logs reach.LogKeys
+	logs.Define(s.Flags)
 	target, err := s.parseRow(c.args)
 	if err != nil {
 		return showHelp(c, proveHelp, err)
@@ -270,7 +271,7 @@ func prove(ctx context.Context, c call) (int, error) {
 	if err != nil {
 		return outcome(c, err)
 	}
-	logKeys, err := logs.keys()
+	logKeys, err := logs.Keys()
 	if err != nil {
 		return exitCannotRun, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/internal/reach"
 	"github.com/ledgerlake/ledgerlake/proof"
 )
 
@@ -26,14 +27,14 @@ Exit codes, the first that holds:
 Flags:
   --json
         Print the answer as one JSON object.
-` + logKeysHelp + locateHelp + proverHelp
+` + reach.LogKeysHelp + locateHelp + proverHelp
 
 func row(ctx context.Context, c call) (int, error) {
 	s := newSeeker("row")
 	s.rows()
 	s.BoolVar(&s.json, "json", false, "")
-	var logs logKeys
-	logs.define(s.flags)
+	var logs reach.LogKeys
+	logs.Define(s.Flags)
 	target, err := s.parseRow(c.args)
 	if err != nil {
 		return showHelp(c, rowHelp, err)
@@ -51,7 +52,7 @@ func row(ctx context.Context, c call) (int, error) {
 	if err != nil {
 		return outcome(c, err)
 	}
-	logKeys, err := logs.keys()
+	logKeys, err := logs.Keys()
 	if err != nil {
 		return exitCannotRun, err
 	}

@@ -27,7 +27,7 @@ Flags:
 
 func tiles(ctx context.Context, c call) (int, error) {
 	s := newSeeker("tiles")
-	rest, err := s.parse(c.args)
+	rest, err := s.Parse(c.args)
 	if err != nil {
 		return showHelp(c, tilesHelp, err)
 	}

@@ -148,6 +148,12 @@ var Rooms = []Room{
 		TestImports: []string{"proof/prooftest", "proof", "compaction", "archive/archivetest"},
 	},
 	{
+		// Rows as files. It opens none itself.
+		Folder: "export/render", Never: append([]string{"os", "net", "net/http", "time", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
+		Imports:     []string{"audit", "chain", "parquet", "export"},
+		TestImports: []string{"internal/workload", "redact", "proof", "archive"},
+	},
+	{
 		// What of an archive goes to a SIEM, and in which formats.
 		Folder: "export/event", Never: append([]string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
 		Imports: []string{"audit", "chain", "archive"},
@@ -156,6 +162,14 @@ var Rooms = []Room{
 		// What a destination is to who delivers to it.
 		Folder: "export/sink", Never: talking,
 		Imports: []string{"export/event"},
+	},
+	{
+		// Answers over HTTP, and the timeline page.
+		Folder: "export/serve", Never: talking,
+		Imports:     []string{"audit", "chain", "archive", "control", "proof", "export", "internal/strictyaml"},
+		Drivers:     []string{zstd, "golang.org/x/time/rate", sync},
+		TestImports: []string{"proof/prooftest"},
+		TestDrivers: []string{note},
 	},
 	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
@@ -208,6 +222,11 @@ var Rooms = []Room{
 		TestImports: []string{"audit", "chain", "redact", "parquet"},
 	},
 	{
+		// How commands are told which archive they read.
+		Folder: "internal/reach", Never: []string{"log", "log/slog", "os/signal"},
+		Imports: []string{"archive", "chain", "config", "s3sink"},
+	},
+	{
 		Folder:      "cmd/ingest",
 		Imports:     slices.Concat(product, []string{"config", "kafka", "daemon", "signing"}),
 		Drivers:     slices.Concat(kafka, []string{zap, pflag, prom}),
@@ -223,7 +242,7 @@ var Rooms = []Room{
 	},
 	{
 		Folder:      "cmd/verify",
-		Imports:     slices.Concat(product, []string{"config", "kafka", "proof/offline"}),
+		Imports:     slices.Concat(product, []string{"config", "kafka", "internal/reach", "proof/offline"}),
 		Drivers:     slices.Concat(kafka, []string{zap, pflag}), // copies of anchors lie in Kafka
 		TestImports: []string{"proof/prooftest"},
 		TestDrivers: []string{kfake},

@@ -1,4 +1,4 @@
-package main
+package reach
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ func TestLogKeyFlags(t *testing.T) {
 	file, short := put("master", master), put("short", master[:31])
 	other := l
 	other.Tenant = "globex"
-	keys, err := (&logKeys{master: file, dir: dir + "/keys"}).keys()
+	keys, err := (&LogKeys{master: file, dir: dir + "/keys"}).Keys()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,15 +40,15 @@ func TestLogKeyFlags(t *testing.T) {
 			t.Errorf("%s: %x", log.Tenant, key)
 		}
 	}
-	if keys, err := (&logKeys{}).keys(); keys != nil || err != nil {
+	if keys, err := (&LogKeys{}).Keys(); keys != nil || err != nil {
 		t.Errorf("without flags: %v", err)
 	}
-	for want, k := range map[string]*logKeys{
+	for want, k := range map[string]*LogKeys{
 		"--master-key: " + short + ": 31 bytes": {master: short},
 		"--master-key: open":                    {master: dir + "/none"},
 		"--log-key-dir: ":                       {dir: file},
 	} {
-		if _, err := k.keys(); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := k.Keys(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
