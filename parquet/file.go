@@ -39,7 +39,16 @@ func Open(object []byte) (f *File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f = &File{object: object}
+	if f, err = newFile(raw, int64(len(object))); err != nil {
+		return nil, err
+	}
+	f.object, f.pages = object, sync.OnceValues(f.open)
+	return f, nil
+}
+
+// newFile returns what the footer of an object of size bytes says of it.
+func newFile(raw []byte, size int64) (f *File, err error) {
+	f = &File{end: size - int64(len(raw)) - trailerSize}
 	if f.meta, err = readFooter(raw); err != nil {
 		return nil, err
 	}
@@ -50,12 +59,8 @@ func Open(object []byte) (f *File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f.document, f.named, f.pages = []byte(text), ok, sync.OnceValues(f.open)
-	f.end = int64(len(object) - len(raw) - trailerSize)
-	if err := f.check(); err != nil {
-		return nil, err
-	}
-	return f, nil
+	f.document, f.named = []byte(text), ok
+	return f, f.check()
 }
 
 func (f *File) open() (file *pq.File, err error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/parquet-go/parquet-go/deprecated"
@@ -146,16 +147,16 @@ func checkKeys(all []format.KeyValue) error {
 // A tiling collects the parts of an object, which must fill it.
 type tiling struct {
 	object []byte
-	parts  []part
+	parts  []tile
 }
 
-type part struct {
+type tile struct {
 	name     string
 	at, size int64
 }
 
 func (t *tiling) add(name string, at, size int64) {
-	t.parts = append(t.parts, part{name: name, at: at, size: size})
+	t.parts = append(t.parts, tile{name: name, at: at, size: size})
 }
 
 // bytes returns size bytes at a place, or nil where these do not lie inside.
@@ -169,7 +170,7 @@ func (t *tiling) bytes(at, size int64) []byte {
 // check requires that the parts fill the object up to end, where the footer
 // begins. What is behind that was checked when it was opened.
 func (t *tiling) check(end int64) error {
-	slices.SortFunc(t.parts, func(a, b part) int {
+	slices.SortFunc(t.parts, func(a, b tile) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.size, b.size))
 	})
 	at := int64(0)
@@ -326,10 +327,14 @@ func (c *chunkCheck) checkBloom() error {
 	return nil
 }
 
-// A columnIndex is what an object says of the values of a chunk's pages.
+// A columnIndex is what an object says of the values of a chunk's pages. What it
+// lists for each page is as long as the file says, which may be wrong.
 type columnIndex struct {
-	pages  int
-	bounds int // how many are not empty
+	pages     int
+	bounds    int    // how many are not empty
+	nullPages []bool // without a value
+	low, high [][]byte
+	nulls     []int64
 }
 
 func (x *columnIndex) read(r *thriftReader) {
@@ -338,20 +343,33 @@ func (x *columnIndex) read(r *thriftReader) {
 		case 1:
 			x.pages = r.list(t, thriftTrue)
 			for range x.pages {
-				r.byte()
+				x.nullPages = append(x.nullPages, r.byte() == thriftTrue)
 			}
-		case 2, 3:
-			for n := r.list(t, thriftBinary); n > 0 && r.err == nil; n-- {
-				if len(r.bytes()) > 0 {
-					x.bounds++
-				}
+		case 2:
+			x.low = x.readBounds(r, t)
+		case 3:
+			x.high = x.readBounds(r, t)
+		case 5:
+			for n := r.list(t, thriftI64); n > 0 && r.err == nil; n-- {
+				x.nulls = append(x.nulls, r.varint(math.MinInt64, math.MaxInt64))
 			}
-		case 4, 5, 6, 7: // order; counts: nulls, values by level
+		case 4, 6, 7: // order; values by level
 			r.skip(t.typ, false, maxThriftDepth)
 		default:
 			r.stranger(t)
 		}
 	}
+}
+
+func (x *columnIndex) readBounds(r *thriftReader, t thriftField) (all [][]byte) {
+	for n := r.list(t, thriftBinary); n > 0 && r.err == nil; n-- {
+		b := r.bytes()
+		if len(b) > 0 {
+			x.bounds++
+		}
+		all = append(all, b)
+	}
+	return all
 }
 
 // An offsetIndex lists the data pages of a chunk.

@@ -132,24 +132,29 @@ func checkPages(object []byte, c *format.ColumnMetaData, l *leaf) (foreign bool,
 	if c.Codec != format.Zstd && c.Codec != format.Uncompressed {
 		return false, fmt.Errorf("codec %v", c.Codec)
 	}
-	values := int64(0)
-	for w := walk(object, c); w.more(); {
+	values, foreign, err := checkWalk(walk(object, c), c.Codec, l)
+	if err == nil && values != c.NumValues {
+		err = fmt.Errorf("%d values in pages, %d in the footer", values, c.NumValues)
+	}
+	return foreign, err
+}
+
+// checkWalk goes through pages, and returns how many values those of data have.
+func checkWalk(w pageWalk, codec format.CompressionCodec, l *leaf) (values int64, foreign bool, err error) {
+	for w.more() {
 		h, body, err := w.next()
 		if err != nil {
-			return false, err
+			return 0, false, err
 		}
-		if size, ok := frameSize(body); c.Codec == format.Zstd && ok && size != uint64(h.size) {
-			return false, fmt.Errorf("page of %d bytes in a frame of %d", h.size, size)
+		if size, ok := frameSize(body); codec == format.Zstd && ok && size != uint64(h.size) {
+			return 0, false, fmt.Errorf("page of %d bytes in a frame of %d", h.size, size)
 		}
 		if h.kind == format.DataPage {
 			values += int64(h.values)
 		}
-		foreign = foreign || h.foreign(body, c.Codec, l)
+		foreign = foreign || h.foreign(body, codec, l)
 	}
-	if values != c.NumValues {
-		return false, fmt.Errorf("%d values in pages, %d in the footer", values, c.NumValues)
-	}
-	return foreign, nil
+	return values, foreign, nil
 }
 
 // frameSize returns the size of the content that a zstd frame declares, if it

@@ -37,10 +37,13 @@ type pageBody struct {
 // bytes. What a shorter one can become is bounded by its own length.
 const smallFrame = 256
 
+// frameOver is what a frame may take beyond a content that does not compress.
+const frameOver = 32
+
 // foreign reports whether a page is of a kind that a pageBody does not decode:
 // only other writers make such.
 func (h *pageHeader) foreign(stored []byte, codec format.CompressionCodec, l *leaf) bool {
-	if _, ok := frameSize(stored); codec == format.Zstd && !ok && (h.size >= smallFrame || len(stored) > smallFrame) {
+	if _, ok := frameSize(stored); codec == format.Zstd && !ok && (h.size >= smallFrame || len(stored) > smallFrame+frameOver) {
 		return true
 	}
 	indexed := h.encoding == format.RLEDictionary || h.encoding == plainDictionary

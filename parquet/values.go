@@ -207,6 +207,28 @@ func (r *chunkReader) more() (more bool, err error) {
 	return true, nil
 }
 
+// skip passes over n rows.
+func (r *chunkReader) skip(n int64) error {
+	for ; n > 0 && r.column.list != nil; n-- {
+		if _, err := r.nextList(); err != nil {
+			return err
+		}
+	}
+	for n > 0 {
+		if err := r.need(); err != nil {
+			return err
+		}
+		step := int(min(n, int64(r.n-r.at)))
+		if r.leaf.maxDef > 0 {
+			r.present += countLevel(r.defs[r.at:r.at+step], r.leaf.maxDef)
+		} else {
+			r.present += step
+		}
+		r.at, n = r.at+step, n-int64(step)
+	}
+	return nil
+}
+
 // need is more where there must be another value.
 func (r *chunkReader) need() error {
 	more, err := r.more()
