@@ -156,7 +156,13 @@ var Rooms = []Room{
 	{
 		// What of an archive goes to a SIEM, and in which formats.
 		Folder: "export/event", Never: append([]string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
-		Imports: []string{"audit", "chain", "archive"},
+		Imports:     []string{"audit", "chain", "archive"},
+		TestImports: []string{"export/event/eventtest"},
+	},
+	{
+		// Events of every kind, to try formats and destinations with.
+		Folder: "export/event/eventtest", TestOnly: true,
+		Imports: []string{"audit", "chain", "redact", "archive", "export/event", "internal/workload"},
 	},
 	{
 		// What a destination is to who delivers to it.
