@@ -718,6 +718,8 @@ func (p *partition) learnErased(f *archive.CatalogFile, file *parquet.File) erro
 			hard[row.Seq.N] = true
 		}
 	}
-	p.window.lose(f.Tenant, func(seq int64) bool { return hard[seq] })
+	if len(hard) > 0 {
+		p.window.lose(f.Tenant, func(seq int64) bool { return hard[seq] })
+	}
 	return nil
 }
