@@ -267,3 +267,16 @@ func appendPathName(dst []byte, name string) []byte {
 	}
 	return appendEscaped(dst, name[from:])
 }
+
+// Members yields the members of an object, names without escapes and values as
+// they are written. object must be valid JSON.
+func Members(object []byte) iter.Seq2[string, []byte] {
+	return func(yield func(name string, value []byte) bool) {
+		for n, v := range membersOf(object[skipSpace(object, 0):]) {
+			at := object[skipSpace(object, 0):]
+			if !yield(unescaped(at[n.from:n.to]), at[v.from:v.to]) {
+				return
+			}
+		}
+	}
+}

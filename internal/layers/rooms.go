@@ -160,11 +160,6 @@ var Rooms = []Room{
 		TestImports: []string{"export/event/eventtest"},
 	},
 	{
-		// Events of every kind, to try formats and destinations with.
-		Folder: "export/event/eventtest", TestOnly: true,
-		Imports: []string{"audit", "chain", "redact", "archive", "export/event", "internal/workload"},
-	},
-	{
 		// What a destination is to who delivers to it.
 		Folder: "export/sink", Never: talking,
 		Imports: []string{"export/event"},
@@ -206,6 +201,11 @@ var Rooms = []Room{
 		// Plausible records to try all of it with.
 		Folder: "internal/workload", Never: talking,
 		TestImports: []string{"audit"},
+	},
+	{
+		// Events of every kind, to try formats and destinations with.
+		Folder: "export/event/eventtest", TestOnly: true,
+		Imports: []string{"audit", "chain", "redact", "archive", "export/event", "internal/workload"},
 	},
 	{
 		// The embedded Kafka and S3. It knows none of the engines.
@@ -252,6 +252,11 @@ var Rooms = []Room{
 		Drivers:     slices.Concat(kafka, []string{zap, pflag}), // copies of anchors lie in Kafka
 		TestImports: []string{"proof/prooftest"},
 		TestDrivers: []string{kfake},
+	},
+	{
+		Folder:      "cmd/export",
+		Imports:     slices.Concat(product, []string{"control", "config", "internal/reach", "export", "export/render"}),
+		TestImports: []string{"proof/prooftest"},
 	},
 	{
 		Folder:      "cmd/devstack",
