@@ -72,6 +72,12 @@ func (r *Row) Cursor() string {
 	return ulidAt(at(&r.Row))
 }
 
+// IsCursor reports whether a text can be a [Row.Cursor]: a ULID, in either case.
+func IsCursor(text string) bool {
+	_, err := audit.ParseRecordID(text)
+	return err == nil
+}
+
 // ulidAt returns the least ULID of a moment. Source: https://github.com/ulid/spec.
 func ulidAt(micros int64) string {
 	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

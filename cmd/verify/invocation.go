@@ -92,14 +92,9 @@ func (in *invocation) setFromSeq(text string) error {
 	return nil
 }
 
-func (in *invocation) setSince(text string) error {
-	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			in.since = t.UTC()
-			return nil
-		}
-	}
-	return errors.New("want a time such as 2026-05-28T12:00:00Z, or a day (UTC)")
+func (in *invocation) setSince(text string) (err error) {
+	in.since, err = reach.ParseTime(text)
+	return err
 }
 
 // setErasureWithin reads a duration, which may be days: 30d.

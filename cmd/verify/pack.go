@@ -62,7 +62,7 @@ func pack(ctx context.Context, c call) (int, error) {
 		return exitCannotRun, fmt.Errorf("%w: want one bucket URL or folder, got %d; --help says more", errUsage, len(rest))
 	case w.TurnID == "" && w.SessionID == "" && w.Tenant == "":
 		return exitCannotRun, fmt.Errorf("%w: want --turn, --session or --tenant; --help says more", errUsage)
-	case s.out == "-" && isTerminal(c.stdout):
+	case s.out == "-" && reach.IsTerminal(c.stdout):
 		return exitCannotRun, fmt.Errorf("%w: a zip is nothing for a terminal: give -o FILE", errUsage)
 	}
 	d, err := s.disclosure()
@@ -121,12 +121,5 @@ func checkers() (map[string][]byte, error) {
 
 // moment reads a time, or a date.
 func moment(into *time.Time) func(string) error {
-	return func(v string) (err error) {
-		for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-			if *into, err = time.Parse(layout, v); err == nil {
-				return nil
-			}
-		}
-		return fmt.Errorf("want 2026-05-28 or 2026-05-28T20:26:40Z")
-	}
+	return func(v string) (err error) { *into, err = reach.ParseTime(v); return err }
 }

@@ -3,9 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/ledgerlake/ledgerlake/internal/reach"
 )
 
 // A progress tells how far a verification is: on a terminal by one line that
@@ -24,7 +25,7 @@ type progress struct {
 func newProgress(w io.Writer, asked bool) *progress {
 	p := &progress{w: w, now: time.Now, silent: 2 * time.Second}
 	switch {
-	case isTerminal(w):
+	case reach.IsTerminal(w):
 		p.every, p.over = 200*time.Millisecond, true
 	case asked:
 		p.every = 10 * time.Second
@@ -35,15 +36,6 @@ func newProgress(w io.Writer, asked bool) *progress {
 	p.began = p.now()
 	p.last = p.began
 	return p
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // update is told of every object.

@@ -2,6 +2,7 @@ package reach
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -20,4 +21,14 @@ func WriteFile(name string, body []byte) error {
 		_ = os.Remove(f.Name())
 	}
 	return err
+}
+
+// IsTerminal reports whether what is written there is read by a person.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -90,13 +90,22 @@ func (k *LogKeys) Keys() (keys chain.Keys, err error) {
 	if k.master == "" {
 		return keys, nil
 	}
-	secret, err := config.NewFileSecret(k.master)
+	master, err := KeyFile(k.master)
 	if err != nil {
 		return nil, fmt.Errorf("--master-key: %w", err)
 	}
-	master, err := chain.ParseKey(secret.Reveal())
-	if err != nil {
-		return nil, fmt.Errorf("--master-key: %s: %w", k.master, err)
-	}
 	return keys.Or(chain.MasterKeys(master)), nil
+}
+
+// KeyFile reads a key of HMAC-SHA256 from a file: see [chain.ParseKey].
+func KeyFile(name string) ([]byte, error) {
+	secret, err := config.NewFileSecret(name)
+	if err != nil {
+		return nil, err
+	}
+	key, err := chain.ParseKey(secret.Reveal())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return key, nil
 }

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/export/render"
+	"github.com/ledgerlake/ledgerlake/internal/reach"
+)
+
+const outputHelp = `  --format FORMAT
+        jsonl (default): a record a line, as its producer sent it, with a member $ledgerlake of where it stands; csv;
+        parquet; chained: JSON lines that prove themselves, as 'ledgerlake-verify jsonl' reads them; table, for people.
+        docs/export-formats.md describes them.
+  --output FILE
+        Where to write; - is stdout. Default: -. A file is there whole or not at all. Of parquet and chained there may
+        be several: rows.parquet, rows.2.parquet.
+  --bare
+        jsonl, chained: without $ledgerlake, so that a record is exactly what its producer sent.
+  --columns NAME,...
+        csv, table: these columns, in this order.
+  --file-size SIZE
+        parquet, chained: how long a file may become. Default: 128MiB, and 50MB.
+  --chain-key FILE
+        chained: a key of HMAC-SHA256, as hex or base64, in the place of plain SHA-256.
+`
+
+// An output is where rows go, and in which format.
+type output struct {
+	format   string
+	name     string
+	bare     bool
+	columns  string
+	fileSize int64
+	chainKey string
+
+	rows render.Writer
+	temp []*os.File // that are to become files
+}
+
+func (o *output) define(f *reach.Flags) {
+	f.StringVar(&o.format, "format", string(render.JSONL), "")
+	f.StringVar(&o.name, "output", "-", "")
+	f.BoolVar(&o.bare, "bare", false, "")
+	f.StringVar(&o.columns, "columns", "", "")
+	f.Func("file-size", "", o.setFileSize)
+	f.StringVar(&o.chainKey, "chain-key", "", "")
+}
+
+func (o *output) setFileSize(text string) error {
+	n, ok := config.ParseBytes(text)
+	if !ok || n < 1 {
+		return errors.New("want a size, such as 128MiB")
+	}
+	o.fileSize = n
+	return nil
+}
+
+// check finds what is wrong with the flags before anything is read.
+func (o *output) check(c call) error {
+	f, err := render.ParseFormat(o.format)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: --format: %w", errUsage, err)
+	case f == render.Parquet && o.name == "-" && reach.IsTerminal(c.stdout):
+		return fmt.Errorf("%w: a Parquet file is nothing for a terminal: give --output FILE", errUsage)
+	case o.columns != "" && f != render.CSV && f != render.Table:
+		return fmt.Errorf("%w: --columns is for csv and table", errUsage)
+	case o.bare && f != render.JSONL && f != render.Chained:
+		return fmt.Errorf("%w: --bare is for jsonl and chained", errUsage)
+	case o.chainKey != "" && f != render.Chained:
+		return fmt.Errorf("%w: --chain-key is for chained", errUsage)
+	case o.fileSize > 0 && (o.name == "-" || f != render.Chained && f != render.Parquet):
+		return fmt.Errorf("%w: --file-size is for files of parquet and chained", errUsage)
+	}
+	_, err = o.options("")
+	return err
+}
+
+func (o *output) options(archiveID string) (render.Options, error) {
+	r := render.Options{ArchiveID: archiveID, Bare: o.bare, FileBytes: o.fileSize}
+	if o.columns != "" {
+		r.Columns = strings.Split(o.columns, ",")
+	}
+	if o.chainKey != "" {
+		key, err := reach.KeyFile(o.chainKey)
+		if err != nil {
+			return r, fmt.Errorf("--chain-key: %w", err)
+		}
+		r.Key = key
+	}
+	return r, nil
+}
+
+// begin makes the writer.
+func (o *output) begin(c call, archiveID string) error {
+	opts, err := o.options(archiveID)
+	if err != nil {
+		return err
+	}
+	if o.name == "-" {
+		o.rows, err = render.New(render.Format(o.format), c.stdout, opts)
+	} else {
+		o.rows, err = render.NewSet(render.Format(o.format), o.create, opts)
+	}
+	if errors.Is(err, render.ErrColumn) {
+		return fmt.Errorf("%w: --columns: %w", errUsage, err)
+	}
+	return err
+}
+
+// create begins the n-th file, beside its place.
+func (o *output) create(int) (io.WriteCloser, error) {
+	f, err := os.CreateTemp(filepath.Dir(o.name), ".ledgerlake-*")
+	if err != nil {
+		return nil, err
+	}
+	o.temp = append(o.temp, f)
+	return f, f.Chmod(0o644)
+}
+
+// flush hands on what was written, where the format can.
+func (o *output) flush() error {
+	if f, ok := o.rows.(interface{ Flush() error }); ok {
+		return f.Flush()
+	}
+	return nil
+}
+
+// commit ends the output, and puts files in their places.
+func (o *output) commit() error {
+	if err := o.rows.Close(); err != nil {
+		return err
+	}
+	for i, f := range o.temp {
+		if err := os.Rename(f.Name(), render.FileName(o.name, i+1)); err != nil {
+			return err
+		}
+	}
+	o.temp = nil
+	return nil
+}
+
+// abort takes away files that did not become whole. After commit there are none.
+func (o *output) abort() {
+	for _, f := range o.temp {
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}
+}
+
+func sortedKeys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }
