@@ -29,6 +29,9 @@ var ErrFormat = errors.New("unknown format")
 type EncoderOptions struct {
 	ArchiveID string // names the archive; "" is left out
 	Version   string // of the product that sends; "" is left out
+	// WithoutContent leaves out the record as it was sent, in the formats that
+	// have it: what is sent of a row is then its columns.
+	WithoutContent bool
 }
 
 // An Encoder writes events in one format. It keeps nothing of them between two
@@ -36,7 +39,8 @@ type EncoderOptions struct {
 type Encoder struct {
 	format Format
 	o      EncoderOptions
-	append func(e *Encoder, dst []byte, ev *Event) ([]byte, error)
+	append func(dst []byte, v *view) []byte
+	view   view
 }
 
 // NewEncoder returns an encoder of f. The error matches [ErrFormat].
@@ -51,22 +55,37 @@ func NewEncoder(f Format, o EncoderOptions) (*Encoder, error) {
 	return &Encoder{format: f, o: o, append: make}, nil
 }
 
-var encoders = map[Format]func(e *Encoder, dst []byte, ev *Event) ([]byte, error){
-	JSON: (*Encoder).appendJSON,
+var encoders = map[Format]func(dst []byte, v *view) []byte{
+	JSON:   native.append,
+	OCSF18: ocsf18.append,
+	OCSF13: ocsf13.append,
+	ECS:    ecs.append,
+	CEF:    appendCEF,
+	LEEF:   appendLEEF,
 }
 
 // Append appends an event to dst: one JSON object, or one line of text, without
-// a line break in it or behind it. On an error dst is returned as it was.
+// a line break in it or behind it. On an error, which only an event that no
+// function of this package made can cause, dst is returned as it was.
 func (e *Encoder) Append(dst []byte, ev *Event) ([]byte, error) {
-	out, err := e.append(e, dst, ev)
-	if err != nil {
-		return dst, fmt.Errorf("event %s as %s: %w", ev.ID, e.format, err)
+	if ev.Row == nil && ev.Head == nil && ev.Erasure == nil && ev.Check == nil {
+		return dst, fmt.Errorf("event %q of kind %q says nothing: make events with the functions of this package", ev.ID, ev.Kind)
 	}
-	return out, nil
+	e.view.set(&e.o, ev)
+	return e.append(dst, &e.view), nil
 }
 
 // Format returns the encoder's format.
 func (e *Encoder) Format() Format { return e.format }
+
+// MaxRanges returns how many ranges a notice of an erasure may have to be
+// written whole: see [Event.Split]. What is more is cut, and said to be.
+func (e *Encoder) MaxRanges() int {
+	if e.IsText() {
+		return lineRanges
+	}
+	return MaxRanges
+}
 
 // IsText reports whether events are lines of text, not JSON objects.
 func (e *Encoder) IsText() bool { return e.format == CEF || e.format == LEEF }

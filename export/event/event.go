@@ -20,6 +20,7 @@ package event
 
 import (
 	"crypto/sha256"
+	"slices"
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
@@ -146,6 +147,21 @@ func (ev *Event) Pointer() *Event {
 	p := *ev
 	p.Kind = KindPointer
 	return &p
+}
+
+// Split returns a notice of an erasure as notices of at most n ranges each, n
+// being at least 1, and all else as it is.
+func (ev *Event) Split(n int) []*Event {
+	if ev.Erasure == nil || len(ev.Erasure.Ranges) <= n {
+		return []*Event{ev}
+	}
+	var parts []*Event
+	for ranges := range slices.Chunk(ev.Erasure.Ranges, n) {
+		e := *ev.Erasure
+		e.Ranges = ranges
+		parts = append(parts, NewErasure(ev.Line, ev.Tenant, e))
+	}
+	return parts
 }
 
 // IsRow reports whether the event is about a row of the archive.

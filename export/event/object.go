@@ -46,11 +46,6 @@ func (o *object) int(name string, n int64) {
 	o.dst = strconv.AppendInt(o.dst, n, 10)
 }
 
-func (o *object) bool(name string, b bool) {
-	o.name(name)
-	o.dst = strconv.AppendBool(o.dst, b)
-}
-
 // raw appends a member whose value is JSON of a producer.
 func (o *object) raw(name string, text []byte) {
 	o.name(name)
@@ -69,10 +64,4 @@ func (o *object) number(name string, n audit.Int) {
 	if n.Valid {
 		o.int(name, n.N)
 	}
-}
-
-// appendRange appends the two ends of a range.
-func appendRange(dst []byte, r [2]int64, between byte) []byte {
-	dst = append(strconv.AppendInt(dst, r[0], 10), between)
-	return strconv.AppendInt(dst, r[1], 10)
 }

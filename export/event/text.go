@@ -11,7 +11,11 @@ const hexDigits = "0123456789abcdef"
 // for the end of one (U+0085, U+2028 and U+2029 too) is escaped; what is no
 // UTF-8 becomes U+FFFD.
 func appendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
+	return append(appendInside(append(dst, '"'), s), '"')
+}
+
+// appendInside appends what stands between the quotes of a JSON string.
+func appendInside(dst []byte, s string) []byte {
 	from := 0
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
@@ -31,7 +35,7 @@ func appendString(dst []byte, s string) []byte {
 		}
 		i += n
 	}
-	return append(append(dst, s[from:]...), '"')
+	return append(dst, s[from:]...)
 }
 
 func appendEscape(dst []byte, r rune) []byte {
@@ -53,12 +57,18 @@ func breaksLine(r rune) bool {
 	return r >= '\n' && r <= '\r' || r >= 0x1c && r <= 0x1e || r == 0x85 || r == 0x2028 || r == 0x2029
 }
 
-// appendRaw appends a producer's JSON on one line, value for value: without the
-// space around its tokens. What is no JSON becomes a string.
+// appendRaw appends a producer's JSON on one line, value for value. What is no
+// JSON becomes a string.
 func appendRaw(dst, text []byte) []byte {
 	if !json.Valid(text) {
 		return appendString(dst, string(text))
 	}
+	return appendLine(dst, text)
+}
+
+// appendLine appends JSON without the space around its tokens, and what is no
+// UTF-8 or could end a line as escapes.
+func appendLine(dst, text []byte) []byte {
 	inside := false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

@@ -1,0 +1,196 @@
+package event_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/ledgerlake/ledgerlake/export/event"
+	"github.com/ledgerlake/ledgerlake/export/event/eventtest"
+)
+
+func encoder(t testing.TB, f event.Format) *event.Encoder {
+	t.Helper()
+	e, err := event.NewEncoder(f, event.EncoderOptions{ArchiveID: eventtest.ArchiveID, Version: "1.2.3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// Whatever a row has, in every format its event is one line of UTF-8 that no
+// reader of lines ends early, JSON where it is to be JSON, and small where it
+// is a pointer or a line of text.
+func TestEveryEventIsOneLineInEveryFormat(t *testing.T) {
+	events := eventtest.Events(1, 1200)
+	for _, f := range event.Formats {
+		e := encoder(t, f)
+		for _, ev := range events {
+			body, err := e.Append([]byte("before"), ev)
+			if err != nil || !bytes.HasPrefix(body, []byte("before")) {
+				t.Fatalf("%s: %v", f, err)
+			}
+			body = body[len("before"):]
+			if why := wrong(e, ev, body); why != "" {
+				t.Fatalf("%s of a %s: %s:\n%.2000q", f, ev.Kind, why, body)
+			}
+		}
+	}
+}
+
+// wrong says what is wrong with the text of an event, whatever it says.
+func wrong(e *event.Encoder, ev *event.Event, body []byte) string {
+	switch {
+	case !utf8.Valid(body):
+		return "no UTF-8"
+	case bytes.ContainsAny(body, "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029\x00"):
+		return "more than one line"
+	case !e.IsText() && !json.Valid(body):
+		return "no JSON"
+	case !e.IsText() && twice(body) != "":
+		return "a member twice: " + twice(body)
+	case e.IsText() && len(body) > event.MaxLine:
+		return fmt.Sprintf("%d bytes", len(body))
+	case ev.Kind == event.KindPointer && len(body) > event.MaxPointer:
+		return fmt.Sprintf("a pointer of %d bytes", len(body))
+	}
+	return ""
+}
+
+// twice returns the name of a member that an object has twice, at any depth
+// but within the record, which is a producer's.
+func twice(body []byte) string {
+	d := json.NewDecoder(bytes.NewReader(body))
+	var walk func() string
+	walk = func() string {
+		token, err := d.Token()
+		if err != nil || token != json.Delim('{') && token != json.Delim('[') {
+			return ""
+		}
+		seen := map[any]bool{}
+		for d.More() {
+			if token == json.Delim('{') {
+				name, _ := d.Token()
+				if seen[name] {
+					return name.(string)
+				}
+				seen[name] = true
+				if name == "record" {
+					_ = d.Decode(new(json.RawMessage))
+					continue
+				}
+			}
+			if found := walk(); found != "" {
+				return found
+			}
+		}
+		_, _ = d.Token()
+		return ""
+	}
+	return walk()
+}
+
+// The ID of a row is its row_hash and the pointer's is the same; what is no row
+// has an ID of its own that is the same each time.
+func TestIDs(t *testing.T) {
+	a, b := eventtest.Events(2, 600), eventtest.Events(2, 600)
+	seen := map[string]event.Kind{}
+	for i, ev := range a {
+		if ev.ID != b[i].ID || len(ev.ID) != 64 {
+			t.Fatalf("%q, then %q", ev.ID, b[i].ID)
+		}
+		if ev.IsRow() && (ev.ID != ev.Row.RowHash.String() || ev.Pointer().ID != ev.ID) {
+			t.Errorf("%s of a row has ID %s", ev.Kind, ev.ID)
+		}
+		if k, ok := seen[ev.ID]; ok && ev.Kind != event.KindPointer && k != event.KindPointer && k != ev.Kind {
+			t.Errorf("%s and %s have one ID", k, ev.Kind)
+		}
+		seen[ev.ID] = ev.Kind
+	}
+}
+
+// Split says the same in more notices, none with more than it may have.
+func TestSplitKeepsEveryRange(t *testing.T) {
+	for _, ev := range eventtest.Events(3, 800) {
+		if ev.Erasure == nil {
+			if parts := ev.Split(1); len(parts) != 1 || parts[0] != ev {
+				t.Fatalf("a %s was split", ev.Kind)
+			}
+			continue
+		}
+		var all [][2]int64
+		ids := map[string]bool{}
+		for _, part := range ev.Split(7) {
+			if len(part.Erasure.Ranges) > 7 || part.Erasure.What != ev.Erasure.What || ids[part.ID] {
+				t.Fatalf("%+v of %+v", part.Erasure, ev.Erasure)
+			}
+			ids[part.ID] = true
+			all = append(all, part.Erasure.Ranges...)
+		}
+		if fmt.Sprint(all) != fmt.Sprint(ev.Erasure.Ranges) {
+			t.Errorf("%v, want %v", all, ev.Erasure.Ranges)
+		}
+	}
+}
+
+// A notice that was split by MaxRanges is written whole in CEF and LEEF, and
+// one that was not says that it is not.
+func TestNoticesFitLines(t *testing.T) {
+	for _, f := range []event.Format{event.CEF, event.LEEF} {
+		e := encoder(t, f)
+		for _, ev := range eventtest.Events(4, 2000) {
+			if ev.Erasure == nil {
+				continue
+			}
+			for _, part := range ev.Split(e.MaxRanges()) {
+				body, _ := e.Append(nil, part)
+				if n := len(part.Erasure.Ranges); n > 0 {
+					last := fmt.Sprintf("%d-%d", part.Erasure.Ranges[n-1][0], part.Erasure.Ranges[n-1][1])
+					if !strings.Contains(string(body), last) {
+						t.Fatalf("%s: no %s in\n%s", f, last, body)
+					}
+				}
+			}
+			if body, _ := e.Append(nil, ev); len(ev.Erasure.Ranges) > 2*e.MaxRanges() && !strings.Contains(string(body), "rasureRows") {
+				t.Errorf("%s", body)
+			}
+		}
+	}
+}
+
+// A format that is not there is refused by name; so is an event that says
+// nothing.
+func TestRefusals(t *testing.T) {
+	_, err := event.NewEncoder("xml", event.EncoderOptions{})
+	if !errors.Is(err, event.ErrFormat) || !strings.Contains(err.Error(), "ocsf-1.8") {
+		t.Error(err)
+	}
+	e := encoder(t, event.JSON)
+	if body, err := e.Append([]byte("x"), &event.Event{Kind: event.KindRecord}); err == nil || string(body) != "x" {
+		t.Errorf("%s, %v", body, err)
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	events := eventtest.Events(5, 2000)
+	var rows []*event.Event
+	for _, ev := range events {
+		if ev.Kind == event.KindRecord && !strings.HasPrefix(ev.Tenant, "hostile") {
+			rows = append(rows, ev)
+		}
+	}
+	for _, f := range event.Formats {
+		b.Run(string(f), func(b *testing.B) {
+			e := encoder(b, f)
+			var body []byte
+			for i := range b.N {
+				body, _ = e.Append(body[:0], rows[i%len(rows)])
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}
