@@ -15,20 +15,40 @@ import (
 // Bloom filters are Parquet's split block ones, by XXH64 of the value's bytes:
 // https://parquet.apache.org/docs/file-format/bloomfilter/
 
-// bloomBits is how many bits a filter has for each value at least: of the values
-// that are not there it lets about one in a hundred through, or fewer.
-const bloomBits = 10
-
-// maxBloom is the size of the largest filter in bytes: what a row group of
-// maxGroupRows values needs.
+// maxBloom is the size of the largest filter in bytes: 17 bits for each value of a
+// row group of maxGroupRows different ones.
 const maxBloom = 256 << 10
 
-// filtered are the columns of data files that get a bloom filter: what people
-// look for, and the kind, by which a file without rejected records is known.
-var filtered = map[string]bool{"session_id": true, "turn_id": true, "record_id": true, "user_id": true, "kind": true}
+// A filter is a column of data files that gets a bloom filter.
+type filter struct {
+	column string
+	// bits are how many it has for each value at least. With 10 it lets one in a
+	// hundred of the values through that are not there, with 20 one in some
+	// thousand.
+	bits int
+}
+
+// filters are what people look for, and the kind, by which a file without rejected
+// records is known. They stand in the object in this order: whoever reads its end
+// for the footer has the last ones as well. A row group has many more rows than
+// turns and sessions, so that theirs may be dense.
+var filters = []filter{{"record_id", 10}, {"kind", 10}, {"user_id", 10}, {"session_id", 20}, {"turn_id", 20}}
+
+// bloomOf returns what makes the filter of a column, or nil.
+func bloomOf(column string) *bloomMaker {
+	for _, f := range filters {
+		if f.column == column {
+			return &bloomMaker{bits: f.bits}
+		}
+	}
+	return nil
+}
 
 // A bloomMaker makes the filter of one chunk.
-type bloomMaker struct{ hashes []uint64 }
+type bloomMaker struct {
+	bits   int
+	hashes []uint64
+}
 
 func (m *bloomMaker) add(value []byte) {
 	if x := xxhash.Sum64(value); len(m.hashes) == 0 || m.hashes[len(m.hashes)-1] != x {
@@ -45,7 +65,7 @@ func (m *bloomMaker) append(b []byte) ([]byte, error) {
 		return b, nil
 	}
 	size := bloom.BlockSize
-	for size < maxBloom && size*8 < len(m.hashes)*bloomBits {
+	for size < maxBloom && size*8 < len(m.hashes)*m.bits {
 		size *= 2
 	}
 	filter := make(bloom.SplitBlockFilter, size/bloom.BlockSize)

@@ -63,10 +63,7 @@ func (p *page) reset(first int64) {
 }
 
 func newChunkWriter(c *column, codec *zstd.Codec) *chunkWriter {
-	w := &chunkWriter{column: c, codec: codec, maxDef: c.maxDef()}
-	if filtered[c.name] {
-		w.bloom = new(bloomMaker)
-	}
+	w := &chunkWriter{column: c, codec: codec, maxDef: c.maxDef(), bloom: bloomOf(c.name)}
 	w.reset()
 	return w
 }

@@ -34,8 +34,8 @@ type DataOptions struct {
 // in each of the 65 columns an open page (128 KiB), a dictionary (256 KiB and
 // what finds its values) where there is one, and the hashes of a bloom filter (8
 // bytes a value). That is some 30 MiB with a row group of 32 MiB that does not
-// compress, and never rows. Bloom filters are on session_id, turn_id, record_id, user_id and kind;
-// those of one column lie side by side. Equal rows, given in equal portions, give
+// compress, and never rows. Bloom filters are on record_id, kind, user_id, session_id
+// and turn_id, in this order; those of one column lie side by side. Equal rows, given in equal portions, give
 // equal bytes. It is not for concurrent use.
 type DataWriter struct {
 	o      DataOptions
@@ -327,7 +327,8 @@ func (w *DataWriter) appendBehind() {
 		n += w.groups[i].behind() + 32<<10
 	}
 	w.reserve(n)
-	for j := range columns {
+	for _, f := range filters {
+		j := columnByName[f.column]
 		for i := range w.groups {
 			m := &w.groups[i].meta.Columns[j].MetaData
 			at, n := w.behind(w.groups[i].blooms[j])

@@ -166,7 +166,8 @@ func TestBloomHas(t *testing.T) {
 		}
 	}
 	object := dataFile(t, NewDataWriter(DataOptions{GroupRows: 1000}), rows, 64, "{}")
-	for column := range filtered {
+	for _, f := range filters {
+		column := f.column
 		has, spans := asker(t, object, column)
 		want := 5
 		if column == "user_id" {

@@ -79,7 +79,7 @@ func checkFooterChunk(t *testing.T, object []byte, m *format.ColumnMetaData) {
 func checkFooterBloom(t *testing.T, object []byte, m *format.ColumnMetaData) {
 	t.Helper()
 	name := m.PathInSchema[0]
-	if wanted := filtered[name] && m.Statistics.NullCount < m.NumValues; wanted != (m.BloomFilterLength > 0) {
+	if wanted := bloomOf(name) != nil && m.Statistics.NullCount < m.NumValues; wanted != (m.BloomFilterLength > 0) {
 		t.Errorf("%s: a bloom filter of %d bytes", name, m.BloomFilterLength)
 	}
 	if m.BloomFilterLength == 0 {

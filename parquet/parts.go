@@ -14,7 +14,7 @@ type Getter func(ctx context.Context, offset, n int64) ([]byte, error)
 
 const (
 	// smallGap is how many bytes are read along rather than asked around.
-	smallGap = 32 << 10
+	smallGap = 256 << 10
 	// getsParallel is how many parts are asked for at once.
 	getsParallel = 8
 )
