@@ -149,7 +149,7 @@ var Rooms = []Room{
 	},
 	{
 		// Rows as files. It opens none itself.
-		Folder: "export/render", Never: append([]string{"os", "net", "net/http", "time", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
+		Folder: "export/render", Never: append([]string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
 		Imports:     []string{"audit", "chain", "parquet", "export"},
 		TestImports: []string{"internal/workload", "redact", "proof", "archive"},
 	},
@@ -165,9 +165,17 @@ var Rooms = []Room{
 		Imports: []string{"export/event"},
 	},
 	{
+		// The engine that delivers rows to destinations.
+		Folder: "export/stream", Never: talking,
+		Imports:     []string{"audit", "chain", "redact", "parquet", "archive", "control", "export", "export/event", "export/sink"},
+		Drivers:     []string{sync},
+		TestDrivers: []string{note},
+		TestImports: []string{"proof/prooftest", "compaction"},
+	},
+	{
 		// Answers over HTTP, and the timeline page.
 		Folder: "export/serve", Never: talking,
-		Imports:     []string{"audit", "chain", "archive", "control", "proof", "export", "internal/strictyaml"},
+		Imports:     []string{"audit", "chain", "archive", "control", "proof", "export", "export/render", "internal/strictyaml"},
 		Drivers:     []string{zstd, "golang.org/x/time/rate", sync},
 		TestImports: []string{"proof/prooftest"},
 		TestDrivers: []string{note},
@@ -275,7 +283,7 @@ var Rooms = []Room{
 	{
 		// Tests of the whole product, embedded and against real components.
 		Folder: "it", TestOnly: true,
-		Imports: slices.Concat(product, []string{"archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload", "internal/scan"}),
+		Imports: slices.Concat(product, []string{"export/event", "export/event/eventtest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload", "internal/scan"}),
 		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, "github.com/transparency-dev/merkle", parquetGo, "golang.org/x/mod/sumdb/note", sync}),
 	},
 }

@@ -1,0 +1,162 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
+)
+
+// A view is a line at one moment: each of its rows is in a data file of the
+// catalog, or in one of the segments. It does not change.
+type view struct {
+	line     archive.Line
+	catalog  *archive.CatalogVersion // nil where the line was never compacted
+	segments []archive.Object        // dense, from the watermark on
+	taken    time.Time               // when the catalog was read
+}
+
+func (v *view) watermark() int64 {
+	if v.catalog == nil {
+		return 0
+	}
+	return v.catalog.Watermark
+}
+
+// next returns the ordinal behind the newest segment.
+func (v *view) next() int64 { return v.watermark() + int64(len(v.segments)) }
+
+// segment returns the object of an ordinal that the view has.
+func (v *view) segment(ordinal int64) *archive.Object { return &v.segments[ordinal-v.watermark()] }
+
+// parts returns the parts of the catalog from a day on, oldest first.
+func (v *view) parts(day string) []archive.CatalogPartRef {
+	if v.catalog == nil {
+		return nil
+	}
+	parts := slices.DeleteFunc(slices.Clone(v.catalog.Parts), func(p archive.CatalogPartRef) bool { return p.Day < day })
+	slices.SortFunc(parts, func(a, b archive.CatalogPartRef) int { return cmp.Compare(a.Day, b.Day) })
+	return parts
+}
+
+// watches are the lines that lanes look at, so that all of one line cost what one
+// does.
+type watches struct {
+	e     *Engine
+	mu    sync.Mutex
+	lines map[archive.Line]*watch
+}
+
+func (w *watches) of(l archive.Line) *watch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lines[l] == nil {
+		w.lines[l] = &watch{e: w.e, line: l, ring: w.e.s.Keys.Clone()}
+	}
+	return w.lines[l]
+}
+
+// A watch looks at a line. Between two looks at its catalog it only lists what
+// segments are new.
+type watch struct {
+	e    *Engine
+	line archive.Line
+	ring *sign.Ring
+
+	mu      sync.Mutex
+	v       *view
+	looked  time.Time
+	anchors anchors
+}
+
+// How old a catalog may be before it is read again though nothing was missed, and
+// how many segments a view may have grown to.
+const (
+	catalogAge   = 2 * time.Minute
+	viewSegments = 4096
+)
+
+// view returns the line as it is now, or was less than Poll ago.
+func (w *watch) view(ctx context.Context) (*view, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.e.s.Now()
+	if w.v != nil && now.Sub(w.looked) < w.e.s.Poll {
+		return w.v, nil
+	}
+	if w.v != nil && now.Sub(w.v.taken) < catalogAge && len(w.v.segments) < viewSegments {
+		err := w.grow(ctx)
+		if err == nil || !errors.Is(err, archive.ErrBreaks) {
+			return w.v, err
+		}
+	}
+	return w.v, w.take(ctx)
+}
+
+// grow adds the segments that are new.
+func (w *watch) grow(ctx context.Context) error {
+	more, err := archive.ListSegments(ctx, w.e.s.Archive, w.line, w.v.next())
+	if err != nil {
+		return err
+	}
+	if w.looked = w.e.s.Now(); len(more) > 0 {
+		v := *w.v
+		v.segments = append(v.segments[:len(v.segments):len(v.segments)], more...)
+		w.v = &v
+	}
+	return nil
+}
+
+// viewTries is how often a view is begun anew because compaction went on.
+const viewTries = 10
+
+// take reads the catalog, and lists what lies above it.
+func (w *watch) take(ctx context.Context) error {
+	src := w.e.s.Archive
+	for range viewTries {
+		c, err := archive.NewestCatalog(ctx, src, w.line, archive.CatalogsSignedBy(src, w.ring, w.e.s.Root.ArchiveID))
+		if err != nil {
+			return err
+		}
+		if c != nil && c.ArchiveID != w.e.s.Root.ArchiveID {
+			return fmt.Errorf("%s: it is of another archive: %w", c.Key, archive.ErrCatalog)
+		}
+		v := &view{line: w.line, catalog: c, taken: w.e.s.Now()}
+		v.segments, err = archive.ListSegments(ctx, src, w.line, v.watermark())
+		if err != nil && !errors.Is(err, archive.ErrBreaks) {
+			return err
+		}
+		version := int64(-1)
+		if c != nil {
+			version = c.Version
+		}
+		newer, fault := archive.NewestCatalogObject(ctx, src, w.line, version)
+		switch {
+		case fault != nil:
+			return fault
+		case newer != nil:
+			continue
+		case err != nil:
+			return err
+		}
+		w.v, w.looked = v, w.e.s.Now()
+		return nil
+	}
+	return fmt.Errorf("%s: its catalog went on %d times while it was read: try again", archive.CatalogPrefix(w.line), viewTries)
+}
+
+// gone notes that something of a view is not there any more: the next one is
+// taken from the beginning.
+func (w *watch) gone(v *view) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.v == v {
+		w.v = nil
+	}
+}
