@@ -28,7 +28,8 @@ done
 
 LEDGERLAKE_IT_PYTHON15=$PWD/it/.build/py15/bin/python
 LEDGERLAKE_IT_PYTHON20=$PWD/it/.build/py20/bin/python
-export LEDGERLAKE_IT_PYTHON15 LEDGERLAKE_IT_PYTHON20
+LEDGERLAKE_IT_SCHEMAS=$PWD/it/.build/schemas/bin/python
+export LEDGERLAKE_IT_PYTHON15 LEDGERLAKE_IT_PYTHON20 LEDGERLAKE_IT_SCHEMAS
 
 if [ "${1-}" = spark ]; then
 	shift

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches and builds the real parts that the integration tests run against, into
-# it/.build: an Apache Kafka broker, an S3 server, two Pythons with DuckDB; and
-# kcat, which comes from the system.
+# it/.build: an Apache Kafka broker, an S3 server, two Pythons with DuckDB, what
+# checks the formats of SIEMs; and kcat, which comes from the system.
 #
 #   it/setup.sh         all but SeaweedFS
 #   it/setup.sh spark   that too: a Python with Apache Spark, 455 MB
@@ -57,6 +57,20 @@ make_python() {
 	"$build/$1/bin/pip" install -q --disable-pip-version-check --only-binary :all: -r "python/$2"
 }
 
+# Checkers of the formats of SIEMs. cefp comes as source: it is one file.
+make_schemas() {
+	rm -rf "$build/schemas"
+	python3 -m venv "$build/schemas"
+	"$build/schemas/bin/pip" install -q --disable-pip-version-check -r python/schemas.txt
+}
+
+# The fields of the Elastic Common Schema, without what the package builds with.
+make_ecs() {
+	rm -rf "$build/ecs"
+	mkdir -p "$build/ecs"
+	npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$build/ecs" "@elastic/ecs@$1"
+}
+
 # Spark comes as source: it is Python and jars.
 make_spark() {
 	rm -rf "$build/spark"
@@ -74,6 +88,7 @@ need go "install the version that go.mod names"
 need java "Kafka needs Java 17 or later"
 need mvn "Kafka comes from Maven Central"
 need python3 "DuckDB and a Kafka client come from PyPI"
+need npm "the fields of the Elastic Common Schema come from npm"
 
 if ! command -v kcat >/dev/null 2>&1; then
 	{ [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; } ||
@@ -85,5 +100,7 @@ once kafka "$(cksum <kafka/pom.xml)" make_kafka
 once versitygw "v1.8.0 $(go env GOVERSION)" make_versitygw v1.8.0
 once py15 "$PWD $(python3 --version) $(cksum <python/duckdb15.txt)" make_python py15 duckdb15.txt
 once py20 "$PWD $(python3 --version) $(cksum <python/duckdb20.txt)" make_python py20 duckdb20.txt
+once schemas "$PWD $(python3 --version) $(cksum <python/schemas.txt)" make_schemas
+once ecs 9.4.0 make_ecs 9.4.0
 [ "${1-}" != spark ] || once spark "$PWD $(python3 --version) $(cksum <python/spark.txt)" make_spark
 [ "${1-}" != weed ] || once weed "$(cksum <weed/go.sum) $(go env GOVERSION)" make_weed

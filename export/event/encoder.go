@@ -41,6 +41,7 @@ type Encoder struct {
 	o      EncoderOptions
 	append func(dst []byte, v *view) []byte
 	view   view
+	values []Value
 }
 
 // NewEncoder returns an encoder of f. The error matches [ErrFormat].

@@ -46,7 +46,7 @@ const MaxPointer = 7680
 
 func newTable(limit int, cut string, fields []field) *table {
 	t := &table{fields: fields, limit: limit, cut: cut}
-	t.fields = append(t.fields, field{path: cut, source: cutSource})
+	t.fields = append(t.fields, field{path: cut, source: cutSource, typ: listValue})
 	for _, f := range t.fields {
 		t.parts = append(t.parts, strings.Split(f.path, "."))
 	}

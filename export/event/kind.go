@@ -15,10 +15,10 @@ const (
 // severities says what a level is called, and what it is where levels go from
 // 0 to 10 (CEF, LEEF, ECS) or by OTLP's numbers.
 var severities = map[severity]struct {
-	name       string
-	ten        int64
-	otlp       int
-	otlpNumber string
+	name     string
+	ten      int64
+	otlp     int
+	otlpText string
 }{
 	informational: {"Informational", 1, 9, "INFO"},
 	low:           {"Low", 3, 13, "WARN"},
@@ -81,9 +81,9 @@ var kinds = []mappedKind{
 	{audit.KindPolicyDecision, "Policy decision", otherActivity, "Decide", informational, unknownOutcome, "api", "info", ""},
 	{audit.KindSourceChainReset, "Source log reset", otherActivity, "Reset", medium, otherOutcome, "api", "info", ""},
 	{audit.KindSourceRotation, "Source log rotated", otherActivity, "Rotate", informational, success, "api", "info", ""},
-	{audit.KindQueueDropped, "Records dropped at the source", otherActivity, "Drop", medium, failure, "api", "error", ""},
-	{audit.KindRejected, "Record rejected", otherActivity, "Reject", low, failure, "api", "error", ""},
-	{audit.KindGap, "Records lost before they were archived", otherActivity, "Lose", high, failure, "api", "error", ""},
+	{audit.KindQueueDropped, "Records dropped at the source", otherActivity, "Drop", medium, failure, "api", "info", ""},
+	{audit.KindRejected, "Record rejected", otherActivity, "Reject", low, failure, "api", "info", ""},
+	{audit.KindGap, "Records lost before they were archived", otherActivity, "Lose", high, failure, "api", "info", ""},
 	{audit.KindChainReset, "Chain reset", otherActivity, "Reset", high, otherOutcome, "api", "admin", ""},
 	{audit.KindRedaction, "Erasure ordered", deleteActivity, "Delete", informational, success, "api", "admin", ""},
 	{audit.KindRedactionCancelled, "Erasure cancelled", otherActivity, "Cancel", informational, success, "api", "admin", ""},

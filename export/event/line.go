@@ -88,10 +88,13 @@ func appendFields(dst []byte, fields []field, v *view, between byte, escaped fun
 		}
 	}
 	if len(v.cut) > 0 {
-		pair("LedgerlakeExportCut", strings.Join(v.cut, ","), 512)
+		pair(lineCut.path, strings.Join(v.cut, ","), lineCut.limit)
 	}
 	return dst
 }
+
+// lineCut is the last field of CEF and LEEF.
+var lineCut = field{path: "LedgerlakeExportCut", source: source{"keys of the fields that were too long and are there in part", nil}, limit: 512}
 
 // fit returns as much of the beginning of s as has limit bytes once it is
 // escaped, and whether it had to be cut.

@@ -81,7 +81,7 @@ func (e *Encoder) OTLP(ev *Event) LogRecord {
 	v.set(&e.o, ev)
 	level := severities[v.severity]
 	l := LogRecord{
-		EventName: productName + "." + eventName(v), SeverityNumber: level.otlp, SeverityText: level.otlpNumber,
+		EventName: productName + "." + eventName(v), SeverityNumber: level.otlp, SeverityText: level.otlpText,
 		Body: v.message(),
 	}
 	for i := range otlp {

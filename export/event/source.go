@@ -99,7 +99,6 @@ func join(a, b string) string {
 // What follows from a row.
 var (
 	kindName  = source{"`kind`; of others the event's kind", func(v *view) value { return textOf(v.kind) }}
-	title     = source{"the kind's title", func(v *view) value { return textOf(v.mapped.title) }}
 	message   = source{"a line for people: title, tool, model, status", func(v *view) value { return textOf(v.message()) }}
 	operation = source{"`tool_name`, else `call_class`, else `kind`", func(v *view) value { return textOf(v.operation()) }}
 	origin    = source{"`topic`; `ledgerlake` of rows that ingest made, and of what is no row", func(v *view) value { return textOf(v.source()) }}
