@@ -180,6 +180,14 @@ func (c *chained) end() error {
 	return err
 }
 
+// Flush hands on what was written.
+func (c *chained) Flush() error {
+	if c.file == nil {
+		return nil
+	}
+	return c.w.Flush()
+}
+
 func (c *chained) Close() error {
 	if c.file == nil && c.files > 0 {
 		return nil

@@ -84,6 +84,9 @@ func (c *csv) end() error {
 	return err
 }
 
+// Flush hands on what was written.
+func (c *csv) Flush() error { return c.w.Flush() }
+
 func (c *csv) Close() error { return c.w.Flush() }
 
 // guarded says whether a cell of text needs a guard. Source: OWASP, CSV

@@ -99,6 +99,9 @@ func appendEnvelope(dst []byte, r *export.Row, archiveID string) ([]byte, error)
 	o.number("epoch", r.Epoch)
 	o.number("seq", r.Seq)
 	o.text("kind", r.Kind)
+	if r.Scheme != "" && r.Scheme != chain.SchemeV1 {
+		o.text("scheme", audit.Str(r.Scheme))
+	}
 	o.number("offset", r.KafkaOffset)
 	o.time("kafkaTimestamp", r.KafkaTimestamp)
 	o.time("archivedAt", r.ArchivedAt)
@@ -287,5 +290,8 @@ func (j *jsonl) Write(r *export.Row) error {
 	_, err = j.w.Write(j.buf)
 	return err
 }
+
+// Flush hands on what was written.
+func (j *jsonl) Flush() error { return j.w.Flush() }
 
 func (j *jsonl) Close() error { return j.w.Flush() }

@@ -11,7 +11,7 @@
 // producer wrote: in none can a value become a line, a cell or a formula.
 // docs/export-formats.md says what each looks like, and how what was erased does.
 //
-// [CheckLines] checks exported lines without the archive.
+// A [LineChecker] checks exported lines without the archive.
 //
 // The package is pure but for the writers that it is given. It checks no hash of
 // a row, reads no clock, and opens no file.
@@ -161,5 +161,8 @@ type closing struct {
 	Writer
 	file io.Closer
 }
+
+// Flush hands on what was written.
+func (c *closing) Flush() error { return c.Writer.(interface{ Flush() error }).Flush() }
 
 func (c *closing) Close() error { return errors.Join(c.Writer.Close(), c.file.Close()) }

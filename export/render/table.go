@@ -75,6 +75,9 @@ func (t *table) Write(r *export.Row) error {
 	return nil
 }
 
+// Flush hands on what was written. The widths of columns are set anew behind it.
+func (t *table) Flush() error { return t.w.Flush() }
+
 func (t *table) Close() error { return t.w.Flush() }
 
 // appendCell appends a cell as it may be shown on a terminal.
