@@ -31,16 +31,23 @@ func (c *call) foreign(r *export.Row) error {
 }
 
 // records answers with a list of records. next is the cursor of what follows; not
-// complete, there may be more that cannot be read.
-func (c *call) records(rows []*export.Row, next string, complete bool) error {
+// complete, there may be more that cannot be read. A row that cannot be shown is
+// left out, and the answer is then not complete either.
+func (s *Server) records(c *call, rows []*export.Row, next string, complete bool) error {
 	b := []byte(`{"records":[`)
-	var err error
-	for i, r := range rows {
-		if i > 0 {
-			b = append(b, ',')
+	first := len(b)
+	for _, r := range rows {
+		with := b
+		if len(b) > first {
+			with = append(with, ',')
 		}
-		if b, err = c.append(b, r); err != nil {
+		with, err := c.append(with, r)
+		whole, err := s.partly(c, err)
+		if err != nil {
 			return err
+		}
+		if complete = complete && whole; whole {
+			b = with
 		}
 	}
 	b = append(b, `],"next":`...)
@@ -67,7 +74,7 @@ func (s *Server) turn(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.records(rows, "", complete)
+	return s.records(c, rows, "", complete)
 }
 
 func (s *Server) session(c *call) error {
@@ -95,7 +102,7 @@ func (s *Server) session(c *call) error {
 	if len(rows) >= p.Limit {
 		next = rows[len(rows)-1].Cursor()
 	}
-	return c.records(rows, next, complete)
+	return s.records(c, rows, next, complete)
 }
 
 // A place says where a row stands.

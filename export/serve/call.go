@@ -133,12 +133,8 @@ func (s *Server) answer(c *call) error {
 	if c.route == nil {
 		return errNowhere
 	}
-	var err error
-	if c.query, err = c.route.parameters(c.r.URL); err != nil {
-		return err
-	}
 	if c.route.open {
-		return c.route.serve(s, c)
+		return s.run(c)
 	}
 	u, leave, err := s.limiter.enter(c.token.Name)
 	if err != nil {
@@ -191,6 +187,14 @@ func (s *Server) ask(c *call) error {
 		} else if complete && len(logs) == 0 {
 			return errNowhere
 		}
+	}
+	return s.run(c)
+}
+
+// run has a route answer, once it is known what is asked.
+func (s *Server) run(c *call) (err error) {
+	if c.query, err = c.route.parameters(c.r.URL); err != nil {
+		return err
 	}
 	return c.route.serve(s, c)
 }

@@ -177,9 +177,13 @@ func schemas() object {
 			"proved": list(text("A sentence.")), "notProved": list(text("A sentence.")), "gated": list(text("A record id of an order.")),
 		}, "state", "text", "anchor", "key", "exit", "tier"),
 		"Timeline": shape(object{
-			"tenant": text("Its id."), "turn": text("Its id."), "sessions": list(text("An id.")), "parent": text("The turn above."), "complete": boolean("As of Records."),
+			"turn": text("Its id; empty where it has no records."), "sessions": list(text("An id.")), "parent": text("The turn above."), "complete": boolean("As of Records."),
 			"sums": ref("Sums"), "steps": list(ref("Step")), "subagents": list(ref("Subagent")), "subagentsCut": boolean("The session has more rows than were looked through."),
-		}, "tenant", "turn", "sessions", "complete", "sums", "steps", "subagents", "subagentsCut"),
+		}, "turn", "sessions", "complete", "sums", "steps", "subagents", "subagentsCut"),
+		"Turns": shape(object{
+			"complete": boolean("As of Records."), "cut": boolean("The session has more rows than were looked through."),
+			"turns": list(shape(object{"turn": text("Its id."), "parent": text("The turn above."), "sums": ref("Sums")}, "turn", "sums")),
+		}, "turns", "complete", "cut"),
 		"Sums": object{"type": "object"},
 		"Subagent": shape(object{
 			"turn": text("Its id."), "session": text("Its id."), "depth": whole("subagentDepth"), "sums": ref("Sums"), "subagents": list(ref("Subagent")),

@@ -1,23 +1,19 @@
 package serve
 
 import (
-	"encoding/json"
+	"fmt"
 
-	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/export"
+	"github.com/ledgerlake/ledgerlake/export/render"
 )
 
 // appendRecord appends a record as it is shown: in the shape in which it was sent,
-// with $ledgerlake, which says where it stands.
+// with $ledgerlake, which says where it stands. docs/export-formats.md describes
+// it.
 func appendRecord(b []byte, r *export.Row) ([]byte, error) {
-	text, err := (&audit.Restorer{Reserve: true}).Append(nil, &r.Record)
+	with, err := render.AppendJSON(b, r, render.Options{})
 	if err != nil {
-		return b, err
+		return b, fmt.Errorf("%w: %s, seq %d: %w", export.ErrTampered, r.Key, r.Seq.N, err)
 	}
-	where, _ := json.Marshal(map[string]any{"tenant": r.TenantID.S, "topic": r.Line.Topic, "topicId": r.Line.TopicID, "partition": r.Line.Partition, "seq": r.Seq.N, "prevHash": r.PrevHash, "rowHash": r.RowHash})
-	b = append(append(b, `{"$ledgerlake":`...), where...)
-	if len(text) > 2 {
-		b = append(b, ',')
-	}
-	return append(b, text[1:]...), nil
+	return with, nil
 }

@@ -104,6 +104,12 @@ func recordRoutes() []route {
 			serve:   (*Server).session,
 		},
 		{
+			name: "listTurns", path: "/v1/tenants/{tenant}/sessions/{session}/turns", summary: "The turns of a session, newest first",
+			about:   "What the timeline page shows of a session: sums of each turn.",
+			answers: []answer{{200, mediaJSON, "Turns", "newest first"}},
+			serve:   (*Server).turns,
+		},
+		{
 			name: "getRecord", path: "/v1/tenants/{tenant}/records/{record}", summary: "A record",
 			about:   recordAbout,
 			answers: []answer{{200, mediaJSON, "Record", "as it was sent, and $ledgerlake, which says where it stands"}, {404, "", "", "no such record"}},

@@ -93,8 +93,8 @@ func (t *tailing) run() error {
 	if err := t.event("position", t.at.String(), nil); err != nil {
 		return err
 	}
-	for {
-		if err := t.sweep(); err != nil {
+	for first := true; ; first = false {
+		if err := t.sweep(first); err != nil {
 			return err
 		}
 		if err := t.alive(); err != nil {
@@ -116,8 +116,9 @@ func (t *tailing) run() error {
 	}
 }
 
-// sweep sends what every log has beyond the position.
-func (t *tailing) sweep() error {
+// sweep sends what every log has beyond the position. Behind what was there at
+// the beginning stands a comment.
+func (t *tailing) sweep(first bool) error {
 	logs, err := t.logs()
 	if err != nil {
 		return err
@@ -130,6 +131,9 @@ func (t *tailing) sweep() error {
 		if err := t.log(&logs[i]); err != nil {
 			return err
 		}
+	}
+	if first {
+		t.buf = append(t.buf, ": quiet\n\n"...)
 	}
 	return t.send()
 }

@@ -21,8 +21,7 @@ const timelineRows = 5000
 // nothing that the records do not say; what a step means is worked out here and
 // not in the page, so that it can be tested without a browser.
 type timeline struct {
-	Tenant    string      `json:"tenant"`
-	Turn      string      `json:"turn"`
+	Turn      string      `json:"turn"` // "" where it has no records: an answer repeats nothing that was asked for
 	Sessions  []string    `json:"sessions"`
 	Parent    string      `json:"parent,omitempty"` // turn that this is a subagent of
 	Complete  bool        `json:"complete"`         // false: some stored object does not fit, and may have had rows of the turn
@@ -166,8 +165,7 @@ type erased struct {
 
 // timeline answers with a turn for people.
 func (s *Server) timeline(c *call) error {
-	turn := c.path["turn"]
-	rows, err := s.o.Archive.Turn(c.ctx, c.tenant, c.query["session"], turn)
+	rows, err := s.o.Archive.Turn(c.ctx, c.tenant, c.query["session"], c.path["turn"])
 	complete, err := s.partly(c, err)
 	if err != nil {
 		return err
@@ -177,7 +175,7 @@ func (s *Server) timeline(c *call) error {
 			return err
 		}
 	}
-	t := newTimeline(c.tenant, turn, rows)
+	t := newTimeline(rows)
 	t.Complete = complete
 	for _, session := range t.Sessions {
 		if err := s.subagents(c, t, session); err != nil {
@@ -185,6 +183,50 @@ func (s *Server) timeline(c *call) error {
 		}
 	}
 	return c.json(t)
+}
+
+// A sessionTurn is a turn of a session.
+type sessionTurn struct {
+	Turn   string `json:"turn"`
+	Parent string `json:"parent,omitempty"`
+	Sums   sums   `json:"sums"`
+}
+
+// turns answers with the turns of a session, newest first.
+func (s *Server) turns(c *call) error {
+	rows, complete, err := s.ofSession(c, c.path["session"])
+	if err != nil {
+		return err
+	}
+	of := map[string][]*export.Row{}
+	for _, r := range rows {
+		if r.TurnID.Valid {
+			of[r.TurnID.S] = append(of[r.TurnID.S], r)
+		}
+	}
+	all := []*sessionTurn{}
+	for turn, rows := range of {
+		t := newTimeline(rows)
+		all = append(all, &sessionTurn{turn, t.Parent, t.Sums})
+	}
+	slices.SortFunc(all, func(a, b *sessionTurn) int {
+		return cmp.Or(-cmp.Compare(a.Sums.Start, b.Sums.Start), cmp.Compare(a.Turn, b.Turn))
+	})
+	return c.json(map[string]any{"turns": all, "complete": complete, "cut": len(rows) >= timelineRows})
+}
+
+// ofSession returns the newest rows of a session.
+func (s *Server) ofSession(c *call, session string) (rows []*export.Row, complete bool, err error) {
+	rows, err = s.o.Archive.Session(c.ctx, c.tenant, session, export.Page{Limit: timelineRows})
+	if complete, err = s.partly(c, err); err != nil {
+		return nil, false, err
+	}
+	for _, r := range rows {
+		if err := c.foreign(r); err != nil {
+			return nil, false, err
+		}
+	}
+	return rows, complete, nil
 }
 
 // partly says of an error whether it leaves an answer: where some stored objects
@@ -210,17 +252,11 @@ func (s *Server) tell(c *call, err error) {
 
 // subagents finds the turns below a turn among the rows of a session.
 func (s *Server) subagents(c *call, t *timeline, session string) error {
-	rows, err := s.o.Archive.Session(c.ctx, c.tenant, session, export.Page{Limit: timelineRows})
-	if complete, err := s.partly(c, err); err != nil {
+	rows, complete, err := s.ofSession(c, session)
+	if err != nil {
 		return err
-	} else if !complete {
-		t.Complete = false
 	}
-	for _, r := range rows {
-		if err := c.foreign(r); err != nil {
-			return err
-		}
-	}
+	t.Complete = t.Complete && complete
 	t.Cut = t.Cut || len(rows) >= timelineRows
 	t.Subagents = append(t.Subagents, subagentsOf(t.Turn, rows)...)
 	return nil
@@ -251,7 +287,7 @@ func below(turn string, of map[string]map[string][]*export.Row, seen map[string]
 			continue
 		}
 		seen[child] = true
-		a := &subagent{Turn: child, Session: rows[0].SessionID.S, Depth: rows[0].SubagentDepth.N, Sums: newTimeline("", child, rows).Sums}
+		a := &subagent{Turn: child, Session: rows[0].SessionID.S, Depth: rows[0].SubagentDepth.N, Sums: newTimeline(rows).Sums}
 		a.Subagents = below(child, of, seen)
 		all = append(all, a)
 	}
@@ -262,15 +298,13 @@ func below(turn string, of map[string]map[string][]*export.Row, seen map[string]
 }
 
 // newTimeline makes the timeline of rows, which are in order.
-func newTimeline(tenant, turn string, rows []*export.Row) *timeline {
-	t := &timeline{Tenant: tenant, Turn: turn, Sessions: []string{}, Steps: []*step{}, Subagents: []*subagent{}}
+func newTimeline(rows []*export.Row) *timeline {
+	t := &timeline{Sessions: []string{}, Steps: []*step{}, Subagents: []*subagent{}}
 	for _, r := range rows {
 		if r.SessionID.Valid && !slices.Contains(t.Sessions, r.SessionID.S) {
 			t.Sessions = append(t.Sessions, r.SessionID.S)
 		}
-		if t.Parent == "" {
-			t.Parent = r.ParentTurnID.S
-		}
+		t.Turn, t.Parent = cmp.Or(t.Turn, r.TurnID.S), cmp.Or(t.Parent, r.ParentTurnID.S)
 		s := newStep(r)
 		t.Steps = append(t.Steps, s)
 		if s.RepeatOf == nil {
