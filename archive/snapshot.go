@@ -352,18 +352,34 @@ func openDataFile(body []byte, f *CatalogFile) (*parquet.File, *DataFile, error)
 	if !ok {
 		return nil, nil, fmt.Errorf("no metadata %q", MetadataKey)
 	}
+	m, err := f.decode(text, file.NumRows())
+	return file, m, err
+}
+
+// Metadata reads the metadata of a data file that a catalog lists, of which no
+// more than the end was read, and whether it says what the catalog does. rows are
+// those that the footer states. The error matches [ErrDataFile].
+func (f *CatalogFile) Metadata(text []byte, rows int64) (*DataFile, error) {
+	m, err := f.decode(text, rows)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", f.Key, ErrDataFile, err)
+	}
+	return m, nil
+}
+
+func (f *CatalogFile) decode(text []byte, rows int64) (*DataFile, error) {
 	m, err := DecodeDataFile(text)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	name, ok := ParseDataKey(f.Key)
 	switch {
 	case !ok || name.TopicID != chain.Escape(m.TopicID) || name.Partition != m.Partition:
-		return nil, nil, fmt.Errorf("it says that it is of %s, partition %d", m.TopicID, m.Partition)
+		return nil, fmt.Errorf("it says that it is of %s, partition %d", m.TopicID, m.Partition)
 	case m.Tenant != f.Tenant || m.FirstSeq != f.FirstSeq || m.Rows != f.Rows || m.HeadIn != f.HeadIn || m.HeadOut != f.HeadOut:
-		return nil, nil, errors.New("its metadata has other rows, or other heads")
-	case file.NumRows() != m.Rows:
-		return nil, nil, fmt.Errorf("%d rows, the metadata says %d", file.NumRows(), m.Rows)
+		return nil, errors.New("its metadata has other rows, or other heads")
+	case rows != m.Rows:
+		return nil, fmt.Errorf("%d rows, the metadata says %d", rows, m.Rows)
 	}
-	return file, m, nil
+	return m, nil
 }

@@ -78,6 +78,7 @@ type Archive struct {
 	view       atomic.Pointer[view]
 	progress   sync.Mutex
 	known      segmentCache
+	ends       endCache
 }
 
 // A view is the archive at one moment. What compaction takes of it meanwhile is

@@ -29,17 +29,19 @@ func (a *Archive) shower(v *view, l archive.Line, match func(*chain.Row) bool) *
 	}
 }
 
-// show returns what may be shown of a row, nil where that is not what is asked
-// for. Of what is decoded nothing is copied. The error matches [ErrTampered].
+// show checks a row, and returns what may be shown of it; nil where that is not
+// what is asked for. Of what is decoded nothing is copied. The error matches
+// [ErrTampered].
 func (s *shower) show(row *chain.Row, scheme, key string) (*Row, error) {
+	checked, err := s.check(row, scheme)
+	if err != nil {
+		return nil, faultAt(key, row, err)
+	}
 	gates := s.governs.Gating(row)
 	if len(gates) == 0 && !s.matches(row) {
 		return nil, nil
 	}
-	out := &Row{Row: *row, Line: s.line, Scheme: scheme, Key: key}
-	if err := s.check(out); err != nil {
-		return nil, faultAt(key, row, err)
-	}
+	out := &Row{Row: *row, Line: s.line, Scheme: scheme, Checked: checked, Key: key}
 	for _, g := range gates {
 		changed, err := redact.Erase(s.plain, &out.Row, g.Redaction.Sentinel(g.ID))
 		if err != nil {
@@ -50,40 +52,39 @@ func (s *shower) show(row *chain.Row, scheme, key string) (*Row, error) {
 		}
 	}
 	if len(gates) > 0 && !s.matches(&out.Row) {
-		return nil, nil
+		return nil, nil // it is not found by what it no longer says
 	}
 	return out, nil
 }
 
 func (s *shower) matches(row *chain.Row) bool { return s.match == nil || s.match(row) }
 
-// check checks a row by itself, before anything is taken from it.
-func (s *shower) check(row *Row) error {
+// check checks a row by itself, before anything is taken from it, and reports
+// whether that was all of it.
+func (s *shower) check(row *chain.Row, scheme string) (all bool, err error) {
 	if row.Topic.S != s.line.Topic || row.TopicID.S != s.line.TopicID || row.Partition.N != int64(s.line.Partition) {
-		return fmt.Errorf("it is a row of %.80q/%d", row.Topic.S, row.Partition.N)
+		return false, fmt.Errorf("it is a row of %.80q/%d", row.Topic.S, row.Partition.N)
 	}
 	if s.unchecked {
-		return nil
+		return false, nil
 	}
 	l := chain.Log{ArchiveID: s.archiveID, Tenant: row.TenantID.S, Topic: s.line.Topic, TopicID: s.line.TopicID, Partition: s.line.Partition}
-	h, err := s.hashers.For(row.Scheme, l)
-	switch {
-	case err == nil:
-		row.Checked = true
-	case errors.Is(err, chain.ErrNoKey):
-		h = s.plain
-	default:
-		return err
+	h, err := s.hashers.For(scheme, l)
+	keyless := errors.Is(err, chain.ErrNoKey)
+	if keyless {
+		h, err = s.plain, nil
 	}
-	err = h.Check(&row.Row)
-	var f *chain.Fault
-	if !row.Checked && errors.As(err, &f) && f.Column == "row_hash" {
-		return nil // which takes the key
+	if err != nil {
+		return false, err
 	}
-	if row.Checked && row.Scheme == chain.SchemeHMACv1 && errors.As(err, &f) && f.Column == "row_hash" {
-		return archive.ErrKey
+	err = h.Check(row)
+	if f := (*chain.Fault)(nil); errors.As(err, &f) && f.Column == "row_hash" && scheme == chain.SchemeHMACv1 {
+		err = archive.ErrKey
+		if keyless {
+			err = nil // what is left of the row was checked before row_hash
+		}
 	}
-	return err
+	return !keyless, err
 }
 
 // faultAt says where a fault is.

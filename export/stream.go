@@ -9,7 +9,6 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
-	"github.com/ledgerlake/ledgerlake/control"
 )
 
 // A Range is what [Archive.Range] is asked for.
@@ -68,16 +67,15 @@ func mayHave(f *archive.CatalogFile, from, to int64) bool {
 	if f.MinCreatedAt != nil && f.MaxCreatedAt != nil && f.MinCreatedAt.UnixMicro() < to && f.MaxCreatedAt.UnixMicro() >= from {
 		return true
 	}
-	day, err := time.Parse(archive.DayLayout, f.Day)
-	return err != nil || day.UnixMicro() < to && day.AddDate(0, 0, 1).UnixMicro() > from
+	first, end, ok := dayOf(f)
+	return !ok || first < to && end > from
 }
 
-// Subject yields all rows of a person in all logs: those of the user id, and
-// rejected rows that hold it, plain or escaped (see [control.Mentions]). They come
-// as those of [Archive.Range] do. tenant "" means all tenants.
-func (a *Archive) Subject(ctx context.Context, tenant, user string) iter.Seq2[*Row, error] {
-	scope := control.Scope{User: &user}
-	return a.stream(ctx, ask{tenant: tenant, match: scope.Holds}, nil)
+// dayOf returns the day of a file: archived_at of all of its rows is in [first,
+// end).
+func dayOf(f *archive.CatalogFile) (first, end int64, ok bool) {
+	day, err := time.Parse(archive.DayLayout, f.Day)
+	return day.UnixMicro(), day.AddDate(0, 0, 1).UnixMicro(), err == nil
 }
 
 // A Scan is what [Archive.Rows] is asked for: all rows of one line from a seq on.

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/ledgerlake/ledgerlake/archive"
-	"github.com/ledgerlake/ledgerlake/parquet"
 )
 
 // A lineView is a line at one moment; where compaction took what it names, at a
@@ -118,23 +117,19 @@ func (l *lineView) segments(ctx context.Context, s *archive.Snapshot) ([]*segmen
 // segmentsParallel is how many segments are read at once, of each line.
 const segmentsParallel = 8
 
-// segmentTail is how much of the end of a segment holds its metadata, nearly
-// always.
-const segmentTail = 64 << 10
-
 // segment reads the metadata of a segment, or remembers it.
 func (a *Archive) segment(ctx context.Context, line archive.Line, o archive.Object) (*segment, error) {
 	if s := a.known.get(o.Key); s != nil {
 		return s, nil
 	}
-	text, err := a.segmentMetadata(ctx, o.Key)
-	switch {
-	case err == nil:
-	case errors.Is(err, parquet.ErrMalformed), errors.Is(err, archive.ErrDamaged):
-		return &segment{key: o.Key, size: o.Size, err: tampered("%s: %w", o.Key, err)}, nil
-	default:
-		return nil, fmt.Errorf("%s: %w", o.Key, err)
+	r, err := a.remote(ctx, o.Key, o.Size)
+	if errors.Is(err, ErrTampered) {
+		return &segment{key: o.Key, size: o.Size, err: err}, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	text, _ := r.Metadata()
 	s := newSegment(a.root.ArchiveID, line, o, text)
 	if s.err == nil {
 		a.known.put(s)
@@ -164,22 +159,6 @@ func newSegment(archiveID string, line archive.Line, o archive.Object, text []by
 		return 1
 	})
 	return s
-}
-
-func (a *Archive) segmentMetadata(ctx context.Context, key string) ([]byte, error) {
-	for need := int64(segmentTail); ; {
-		tail, size, err := a.src.GetTail(ctx, key, need)
-		if err != nil {
-			return nil, err
-		}
-		text, _, err := parquet.TailMetadata(tail, size)
-		var short *parquet.ShortTailError
-		if errors.As(err, &short) && int64(len(tail)) < size {
-			need = short.Need
-			continue
-		}
-		return text, err
-	}
 }
 
 // A segmentCache keeps what segments say of themselves, which does not change.

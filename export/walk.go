@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
@@ -38,7 +37,7 @@ func (a *Archive) stream(ctx context.Context, ask ask, lines func(archive.Line) 
 			if lines != nil && !lines(l.line) {
 				continue
 			}
-			w := &walker{a: a, l: l, ask: ask, show: a.shower(v, l.line, ask.match), logs: map[string]*logAt{}, missed: map[string]bool{}, yield: yield}
+			w := &walker{a: a, l: l, ask: ask, show: a.shower(v, l.line, ask.match), logs: map[string]*logAt{}, yield: yield}
 			w.show.unchecked = ask.unchecked
 			err := w.line(ctx)
 			if errors.Is(err, errStop) {
@@ -62,8 +61,7 @@ type walker struct {
 	ask    ask
 	show   *shower
 	logs   map[string]*logAt // by tenant
-	mu     sync.Mutex
-	missed map[string]bool // keys of objects that were gone once
+	missed missing
 	yield  func(*Row, error) bool
 }
 
@@ -76,21 +74,7 @@ type logAt struct {
 
 // line walks along the line, by as many snapshots as it takes.
 func (w *walker) line(ctx context.Context) error {
-	s, err := w.l.current()
-	for {
-		if err != nil && errors.Is(err, ErrTampered) {
-			return w.fault(err)
-		}
-		if err != nil {
-			return err
-		}
-		err = w.snapshot(ctx, s)
-		if !errors.Is(err, archive.ErrNotFound) {
-			return err
-		}
-		// Compaction went on: what is gone is in another object by now.
-		s, err = w.l.after(ctx, s)
-	}
+	return w.l.steady(ctx, func(s *archive.Snapshot) error { return w.snapshot(ctx, s) }, w.fault)
 }
 
 // fault yields what is wrong.
@@ -101,16 +85,6 @@ func (w *walker) fault(err error) error {
 	return nil
 }
 
-// A piece is a data file or a segment of a snapshot.
-type piece struct {
-	key  string
-	size int64
-	file *archive.CatalogFile // or
-	seg  *segment
-	body []byte
-	gone error // why there is no body
-}
-
 // snapshot yields what was not yielded before.
 func (w *walker) snapshot(ctx context.Context, s *archive.Snapshot) error {
 	segments, err := w.l.segments(ctx, s)
@@ -119,12 +93,17 @@ func (w *walker) snapshot(ctx context.Context, s *archive.Snapshot) error {
 	}
 	w.begin(s, segments)
 	pieces := w.pieces(s, segments)
-	weigh := func(p *piece) int64 { return p.size }
+	weigh := func(p *piece) int64 {
+		if p.parts {
+			return 0
+		}
+		return p.size
+	}
 	for p, err := range aheadWithin(ctx, pieces, segmentsParallel, w.a.o.Memory, weigh, w.fetch) {
 		if err != nil {
 			return err
 		}
-		if err := w.piece(p); err != nil {
+		if err := w.piece(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -189,6 +168,7 @@ func (w *walker) pieces(s *archive.Snapshot, segments []*segment) (all []*piece)
 		if f.LastSeq < w.ask.from || w.ask.skips != nil && w.ask.skips(f) {
 			p.size = 0 // it is passed, and not read
 		}
+		p.parts = p.size > w.a.o.Memory/2
 		all = append(all, p)
 	}
 	for _, seg := range segments {
@@ -223,64 +203,82 @@ func (w *walker) segmentPiece(seg *segment) *piece {
 	return p
 }
 
-// fetch reads a piece whole. One that is not there though the newest catalog names
-// it is missing for good.
+// fetch reads a piece whole, unless it is passed, or is read in parts.
 func (w *walker) fetch(ctx context.Context, p *piece) (*piece, error) {
-	if p.size == 0 {
+	if p.size == 0 || p.parts {
 		return p, nil
 	}
 	body, err := w.a.src.Get(ctx, p.key)
-	switch {
-	case err == nil:
-		p.body = body
-	case errors.Is(err, archive.ErrDamaged):
-		p.gone = tampered("%s: %w", p.key, err)
-	case errors.Is(err, archive.ErrNotFound) && w.lost(p.key):
-		p.gone = tampered("%s: the newest catalog leads to it, and it is missing: restore it", p.key)
-	default:
-		return p, fmt.Errorf("%s: %w", p.key, err)
+	if err != nil {
+		err = w.missed.met(p, readFault(p.key, err))
 	}
-	return p, nil
-}
-
-// lost reports whether a key was missing in an older snapshot already, and notes
-// that it is.
-func (w *walker) lost(key string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	was := w.missed[key]
-	w.missed[key] = true
-	return was
+	if errors.Is(err, ErrTampered) {
+		p.gone, err = err, nil
+	}
+	p.body = body
+	return p, err
 }
 
 // piece yields the rows of a piece.
-func (w *walker) piece(p *piece) error {
+func (w *walker) piece(ctx context.Context, p *piece) error {
 	switch {
 	case p.gone != nil && p.file != nil:
 		w.logs[p.file.Tenant].dead = true
 		return w.fault(p.gone)
+	case p.gone != nil && !w.missed.new(p.gone):
+		return nil
 	case p.gone != nil:
 		return w.fault(p.gone) // whose rows it had its logs will tell: they go on, or miss some
 	case p.file != nil:
-		return w.file(p)
+		return w.file(ctx, p)
 	}
 	return w.segment(p)
 }
 
-func (w *walker) file(p *piece) error {
+func (w *walker) file(ctx context.Context, p *piece) error {
 	f := p.file
 	at := w.logs[f.Tenant]
 	sp := &span{tenant: f.Tenant, seq: f.FirstSeq, end: f.LastSeq + 1, head: f.HeadIn, headOut: f.HeadOut, at: at}
-	if p.body == nil {
+	if p.size == 0 {
 		return w.pass(p, sp)
 	}
 	w.a.tell("%s", p.key)
+	if p.parts {
+		again := *sp
+		if err := w.parts(ctx, p, sp); !errors.Is(err, parquet.ErrWhole) {
+			return err
+		}
+		p.parts, *sp = false, again
+		if p, err := w.fetch(ctx, p); err != nil || p.gone != nil {
+			return errors.Join(err, w.piece(ctx, p))
+		}
+	}
 	file, meta, err := archive.OpenDataFile(p.body, f)
 	if err != nil {
 		return w.kill(sp, tampered("%w", err))
 	}
 	sp.scheme = meta.Scheme
-	return w.rows(p, file, map[string]*span{f.Tenant: sp}, true)
+	return w.rows(p, file.Rows(), map[string]*span{f.Tenant: sp})
+}
+
+// parts yields the rows of a file that is too large to be held. That its rows
+// follow each other from the head to the head that the catalog states is then what
+// binds them, and not the object's hash.
+func (w *walker) parts(ctx context.Context, p *piece, sp *span) error {
+	r, err := w.a.remote(ctx, p.key, p.size)
+	if err = w.missed.met(p, err); errors.Is(err, ErrTampered) {
+		return w.kill(sp, err)
+	}
+	if err != nil {
+		return err
+	}
+	text, _ := r.Metadata()
+	meta, err := p.file.Metadata(text, r.NumRows())
+	if err != nil {
+		return w.kill(sp, tampered("%w", err))
+	}
+	sp.scheme = meta.Scheme
+	return w.rows(p, r.Find(ctx, parquet.Match{}), map[string]*span{sp.tenant: sp})
 }
 
 func (w *walker) segment(p *piece) error {
@@ -319,7 +317,7 @@ func (w *walker) segment(p *piece) error {
 	if p.body == nil {
 		return nil
 	}
-	return w.rows(p, file, spans, false)
+	return w.rows(p, file.Rows(), spans)
 }
 
 // A span is what a piece has of one log, and how far it was read.
@@ -361,9 +359,8 @@ func (w *walker) kill(sp *span, err error) error {
 	return w.fault(err)
 }
 
-// rows yields the rows of an object that is open. alone: all of them are of the
-// one span.
-func (w *walker) rows(p *piece, file *parquet.File, spans map[string]*span, alone bool) error {
+// rows yields the rows of an object that is open.
+func (w *walker) rows(p *piece, rows iter.Seq2[*chain.Row, error], spans map[string]*span) error {
 	for _, sp := range spans {
 		if err := sp.follows(); err != nil {
 			if err := w.kill(sp, tampered("%s: %w", p.key, err)); err != nil {
@@ -371,14 +368,20 @@ func (w *walker) rows(p *piece, file *parquet.File, spans map[string]*span, alon
 			}
 		}
 	}
-	for row, err := range file.Rows() {
-		if err != nil {
+	for row, err := range rows {
+		if errors.Is(err, parquet.ErrWhole) {
+			return err
+		}
+		if err = readFault(p.key, err); errors.Is(err, ErrTampered) {
 			return w.broken(p, spans, err)
+		}
+		if err != nil {
+			return err
 		}
 		sp := spans[row.TenantID.S]
 		switch {
-		case sp == nil && alone:
-			return w.broken(p, spans, fmt.Errorf("a row of tenant %.80q in a file of another", row.TenantID.S))
+		case sp == nil && p.file != nil:
+			return w.broken(p, spans, tampered("%s: a row of tenant %.80q in a file of another", p.key, row.TenantID.S))
 		case sp == nil || sp.at.dead:
 			continue
 		}
@@ -401,7 +404,7 @@ func (w *walker) broken(p *piece, spans map[string]*span, err error) error {
 	for _, sp := range spans {
 		sp.at.dead = true
 	}
-	return w.fault(tampered("%s: %w", p.key, err))
+	return w.fault(err)
 }
 
 // row holds a row against the one before it, and yields what may be shown of it.

@@ -1,0 +1,90 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/parquet"
+)
+
+// A piece is a data file or a segment of a snapshot.
+type piece struct {
+	key   string
+	size  int64
+	file  *archive.CatalogFile // or
+	seg   *segment
+	parts bool   // it is too large to be read whole
+	body  []byte // where it was read whole
+	gone  error  // why there is nothing of it
+}
+
+// scheme returns the scheme of a tenant's rows in a piece, "" where it says that it
+// has none. whole is what a data file says of itself.
+func (p *piece) scheme(tenant string, whole *archive.DataFile) string {
+	switch {
+	case p.file != nil && tenant == p.file.Tenant:
+		return whole.Scheme
+	case p.file == nil:
+		if l := p.seg.log(tenant); l != nil {
+			return l.Scheme
+		}
+	}
+	return ""
+}
+
+// remote opens the end of an object, or remembers it.
+func (a *Archive) remote(ctx context.Context, key string, size int64) (*parquet.Remote, error) {
+	if r := a.ends.get(key); r != nil {
+		return r, nil
+	}
+	r, err := parquet.OpenRemote(ctx, size, func(ctx context.Context, offset, n int64) ([]byte, error) {
+		return a.src.GetRange(ctx, key, offset, n)
+	})
+	if err != nil {
+		return nil, readFault(key, err)
+	}
+	a.ends.put(key, r, size, a.o.Memory/8)
+	return r, nil
+}
+
+// readFault says what an error of reading an object means: [ErrTampered] where the
+// object is wrong, else the store's.
+func readFault(key string, err error) error {
+	if err == nil || errors.Is(err, ErrTampered) {
+		return err
+	}
+	if errors.Is(err, parquet.ErrMalformed) || errors.Is(err, archive.ErrDamaged) {
+		return tampered("%s: %w", key, err)
+	}
+	return fmt.Errorf("%s: %w", key, err)
+}
+
+// An endCache keeps the ends of objects, which do not change.
+type endCache struct {
+	mu    sync.Mutex
+	byKey map[string]*parquet.Remote
+	bytes int64
+}
+
+func (c *endCache) get(key string) *parquet.Remote {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byKey[key]
+}
+
+// put keeps the end of an object of size bytes. All of them take no more than
+// limit, about.
+func (c *endCache) put(key string, r *parquet.Remote, size, limit int64) {
+	const footer = 64 << 10 // once it is decoded
+	weight := min(size, max(64<<10, min(size/192, 1<<20))) + footer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byKey == nil || c.bytes+weight > limit {
+		c.byKey, c.bytes = map[string]*parquet.Remote{}, 0
+	}
+	c.byKey[key] = r
+	c.bytes += weight
+}
