@@ -55,6 +55,7 @@ func commands() []command {
 		{"range", "the records of a range of time, of one tenant or all", timeRange},
 		{"record", "the record of an id, or of a place in a log", record},
 		{"subject", "all records of a person, in all logs", subject},
+		{"check-jsonl", "whether exported lines fit together, without the archive", checkJSONL},
 	}
 }
 
@@ -87,7 +88,7 @@ before it is shown.
 func help() string {
 	var b strings.Builder
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "  %-9s %s\n", c.name, c.short)
+		fmt.Fprintf(&b, "  %-12s %s\n", c.name, c.short)
 	}
 	return strings.Replace(helpText, "{commands}", b.String(), 1)
 }
