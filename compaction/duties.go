@@ -3,6 +3,7 @@ package compaction
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -161,16 +162,24 @@ func (g *Governor) duties(ctx context.Context, s *survey, l archive.Line) (*Duti
 }
 
 // duty returns how an order stands for a line; false where it is none of the
-// line's. One whose context is gone concerns only lines that list it.
+// line's. One whose context is gone concerns only lines that list it, and that
+// have taken something: who lists it only now has come too late to know what it
+// means, and its last receipt is not to wait for that.
 func (g *Governor) duty(ctx context.Context, s *survey, l archive.Line, t *control.Tenant, o *control.Order) (d Duty, ok bool, err error) {
-	if !counts(o.Row) || o.Redaction == nil && (!o.Gone || s.views[l].entry(o) == nil) {
+	e := s.views[l].entry(o)
+	if !counts(o.Row) || o.Redaction == nil && (!o.Gone || e == nil || e.State == archive.RedactionGated && len(e.Erased) == 0) {
 		return d, false, nil
 	}
 	d = Duty{Row: o.Row, DueAt: g.dueAt(o), Receipted: receipts(o) > 0, Closed: s.closed(g.Topic, o), Receipts: s.namedBy(o, l)}
 	if d.Closed {
-		return d, s.views[l].entry(o) != nil, nil
+		return d, e != nil, nil
 	}
-	d.Closing = l.Topic == g.Topic && (o.Gone || g.closes(s.now, t, o))
+	d.Late = !o.Gone && d.Receipted && !s.now.Before(g.over(o))
+	if d.Closing = l.Topic == g.Topic && o.Gone; d.Late && l.Topic == g.Topic {
+		if d.Closing, err = g.closes(ctx, t, o); err != nil {
+			return d, false, err
+		}
+	}
 	if !d.reaches(l) {
 		return d, false, nil
 	}
@@ -202,22 +211,55 @@ func heldWhole(t *control.Tenant, o *control.Order) *control.Row {
 
 func same(a, b *string) bool { return a != nil && b != nil && *a == *b }
 
-// closes reports whether the time for late rows is over: so long after the newest
-// receipt, and nothing of the order was on its way in any line when all were
-// listed and looked at last, which was behind that time: whoever slept through it,
-// or has not heard of a new line, has seen none of the rows that came. While a hold of the tenant is in force no order of it is closed,
-// for what is held may have to be erased yet.
-func (g *Governor) closes(now time.Time, t *control.Tenant, o *control.Order) bool {
-	over := time.UnixMicro(o.Receipted).Add(g.LateWindow)
-	if expires(o) || receipts(o) == 0 || len(t.Holds()) > 0 || now.Before(over) || g.last == nil || g.last.listed.Before(over) || g.last.whole(o.Tenant) != nil {
-		return false
+// over returns when the time for late rows of an order is over: so long after its
+// newest receipt.
+func (g *Governor) over(o *control.Order) time.Time {
+	return time.UnixMicro(o.Receipted).Add(g.LateWindow)
+}
+
+// closes reports whether an order whose time for late rows is over can be closed:
+// nothing of it was on its way in any line when all were listed and looked at
+// last, which was behind that time: whoever slept through it, or has not heard of
+// a new line, has seen none of the rows that came. While a hold of the tenant is
+// in force no order of it is closed, for what is held may have to be erased yet.
+func (g *Governor) closes(ctx context.Context, t *control.Tenant, o *control.Order) (bool, error) {
+	over := g.over(o)
+	if expires(o) || len(t.Holds()) > 0 || g.last == nil || g.last.listed.Before(over) || g.last.whole(o.Tenant) != nil {
+		return false, nil
 	}
 	for _, l := range g.last.reached(o) {
 		if e := g.last.views[l].entry(o); e == nil || e.State != archive.RedactionReceipted {
-			return false
+			return false, nil
+		}
+		if all, err := g.compactedUntil(ctx, l, over); !all || err != nil {
+			return false, err
 		}
 	}
-	return true
+	return true, nil
+}
+
+// compactedUntil reports whether a line, as it was seen last, which was behind a
+// time, had compacted all that was archived before that time: all that an anchor
+// covers, and that one is behind the time, or there is nothing that it does not
+// cover.
+func (g *Governor) compactedUntil(ctx context.Context, l archive.Line, at time.Time) (bool, error) {
+	v := g.last.views[l]
+	switch {
+	case v.catalog == nil || v.anchor == nil || v.catalog.Watermark <= v.anchor.Ordinal:
+		return false, nil
+	case !v.anchor.Time.Before(at):
+		return true, nil
+	}
+	above, known := g.last.above[l]
+	if !known {
+		segments, err := archive.ListSegments(ctx, g.engine.Archive, l, v.anchor.Ordinal+1)
+		if err != nil && !errors.Is(err, archive.ErrBreaks) { // a hole is for ingest to find out
+			return false, err
+		}
+		above = err != nil || len(segments) > 0
+		g.last.above[l] = above
+	}
+	return !above, nil
 }
 
 // refused says why the tenant's policy forbids an order, "" where it does not.

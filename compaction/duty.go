@@ -40,6 +40,9 @@ type Duty struct {
 	// Receipted says that there is such a receipt of what the line has called
 	// gone, though it may name no row of it.
 	Receipted bool
+	// Late says that the time for late rows is over, and the order not closed yet:
+	// what is anchored is compacted at once, for some of it may have come in time.
+	Late bool
 	// Closing says that the order's own context, on the control line, is to be
 	// erased as well.
 	Closing bool

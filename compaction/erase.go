@@ -287,7 +287,7 @@ func (p *pass) mark(e *entry, version int64) error {
 	case e.held && (e.State != archive.RedactionGated || !slices.Equal(e.Kept, heldText)):
 		e.State, e.Since, e.Kept, e.changed = archive.RedactionGated, 0, heldText, true
 	case e.held:
-	case late, e.State == archive.RedactionGated && e.open && whole:
+	case late, e.State == archive.RedactionGated && (e.open && whole || e.duty.Row.Gone):
 		e.State, e.Since, e.Kept, e.changed = archive.RedactionPurged, version, nil, true
 	}
 	return nil

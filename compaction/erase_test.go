@@ -146,3 +146,35 @@ func TestWhatIsBroughtBackGoesFirst(t *testing.T) {
 	w.wantState(id, archive.RedactionReceipted)
 	w.wantExit(0)
 }
+
+// An order that had taken something, and waited for a hold, goes on to its receipt
+// also where its context has gone meanwhile: what it means is not looked for again.
+func TestTakenBeforeItsContextWent(t *testing.T) {
+	w := small(t)
+	e := New(w.settings)
+	id := prooftest.OrderID(1)
+	w.order("acme", audit.KindRedaction, id, prooftest.Redaction(map[string]any{"recordId": "01KBCDEFGHJKMNPQRSTV999999"}, "*"))
+	w.govern(e)
+	hold := map[string]any{"scope": map[string]any{"userId": "user-of-t-1"}, "set": true, "reason": "r", "by": "b"}
+	w.order("acme", audit.KindLegalHold, prooftest.OrderID(2), hold)
+	w.calls.Segment(func(b *prooftest.Batch) { told(b, "acme", "t-1") })
+	w.calls.Anchor()
+	w.land()
+	w.govern(e)
+	if got := w.entry(w.calls.Line, id); got.State != archive.RedactionGated || len(got.Erased) != 1 {
+		t.Fatalf("%+v, and a hold keeps a row", got)
+	}
+	hold["set"] = false
+	w.order("acme", audit.KindLegalHold, prooftest.OrderID(3), hold)
+	d := w.duties(w.calls.Line)
+	row := *d.Orders[0].Row
+	row.Gone, row.Redaction = true, nil
+	d.Orders[0].Row, d.Orders[0].Due = &row, false
+	for range 3 {
+		w.passes(e, w.calls.Line, d)
+		w.later(2 * time.Hour)
+	}
+	if got := w.entry(w.calls.Line, id); got.State != archive.RedactionGone || len(got.Erased) != 1 {
+		t.Fatalf("%+v", got)
+	}
+}

@@ -568,6 +568,91 @@ func TestReceiptWaitsForWhatIsBroughtBack(t *testing.T) {
 	c.wantExit(0)
 }
 
+// An order may be closed by who has not seen yet that its tenant has rows in a new
+// line, where another compactor has just listed it: what it means is not known any
+// more, and it is closed all the same.
+func TestListedWhileItIsClosed(t *testing.T) {
+	c := newCourt(t)
+	c.fill()
+	id := prooftest.OrderID(1)
+	c.order("acme", audit.KindRedaction, id, prooftest.Redaction(map[string]any{"turnId": "t-1"}, "*"))
+	for c.days(1); c.state(id).State != archive.RedactionReceipted; c.days(1) {
+	}
+	over := time.UnixMicro(c.state(id).Order.Receipted).Add(c.governor.LateWindow)
+	for c.now.Before(over) {
+		c.later(6 * time.Hour)
+		c.cycle()
+	}
+	other := c.Line("audit.other", 0)
+	for range 2 {
+		other.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+	}
+	other.Anchor()
+	c.land()
+	d, err := c.restart().Duties(t.Context(), []archive.Line{other.Line})
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := c.settings
+	small.Memory = 1
+	if _, err := New(small).Pass(t.Context(), other.Line, d[other.Line]); err != nil {
+		t.Fatal(err)
+	}
+	if e := c.entry(other.Line, id); e == nil || e.State != archive.RedactionGated {
+		t.Fatalf("%+v", e)
+	}
+	if _, err := c.governor.Cycle(t.Context(), []archive.Line{c.control.Line}, true); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.state(id); !s.Order.Gone || s.State == StateClosed {
+		t.Fatalf("it is %s, gone %v", s.State, s.Order.Gone)
+	}
+	c.days(2)
+	c.want(id, StateClosed)
+	for _, l := range []archive.Line{c.calls.Line, other.Line, c.control.Line} {
+		if e := c.entry(l, id); e != nil {
+			t.Errorf("%v still lists it: %+v", l, e)
+		}
+	}
+	c.wantExit(0)
+}
+
+// A row that an order means, and that was archived before the time for late rows
+// was over, is erased, however late the anchor that covers it, and however long
+// segments wait to be compacted.
+func TestLateRowsWaitForTheirAnchor(t *testing.T) {
+	for _, anchored := range []bool{false, true} {
+		c := newCourt(t)
+		c.settings.Once, c.settings.MaxAge = !anchored, 1000*day
+		c.governor = c.restart()
+		c.fill()
+		id := prooftest.OrderID(1)
+		c.order("acme", audit.KindRedaction, id, prooftest.Redaction(map[string]any{"recordId": "01KBCDEFGHJKMNPQRSTV999999"}, "*"))
+		for c.days(1); c.state(id).State != archive.RedactionReceipted; c.days(1) {
+		}
+		c.days(6)
+		c.calls.Segment(func(b *prooftest.Batch) { told(b, "acme", "t-1") })
+		if anchored {
+			c.calls.Anchor()
+		}
+		c.land()
+		c.days(3)
+		if s := c.state(id); s.Order.Gone {
+			t.Fatalf("anchored %v: it is %s, and a row that is not compacted yet may be one that it means", anchored, s.State)
+		}
+		c.calls.Anchor()
+		c.land()
+		c.days(12)
+		c.want(id, StateClosed)
+		for _, hit := range c.find(secret) {
+			if !strings.Contains(hit, "/globex/") {
+				t.Errorf("anchored %v: %s", anchored, hit)
+			}
+		}
+		c.wantExit(0)
+	}
+}
+
 // A line that is halted keeps only those waiting that have rows in it: the orders
 // of others are carried out and receipted.
 func TestHaltedLineStopsNoOthers(t *testing.T) {

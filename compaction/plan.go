@@ -328,7 +328,7 @@ func (p *planner) since(ordinal int64) time.Time {
 func (p *planner) orderWaits() bool {
 	for i := range p.d.Orders {
 		d := &p.d.Orders[i]
-		if !d.Closed && p.concerns(d) && d.open(p.s.entry(d.Row.Tenant, d.Row.ID)) {
+		if !d.Closed && p.concerns(d) && (d.Late || d.open(p.s.entry(d.Row.Tenant, d.Row.ID))) {
 			return true
 		}
 	}

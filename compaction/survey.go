@@ -32,6 +32,7 @@ type survey struct {
 	done    map[string][][2]int64
 	cancels map[string]map[string][]*control.Row
 	named   map[log]map[string][][2]int64
+	above   map[archive.Line]bool   // of lines that were listed: whether there are segments that no anchor covers
 	back    map[archive.Line]string // of lines that were listed: a segment that somebody brought back; ""
 }
 
@@ -93,7 +94,7 @@ func (g *Governor) views(ctx context.Context, s *survey, lines []archive.Line) e
 
 // govern reads the store's time, and then the control logs.
 func (g *Governor) govern(ctx context.Context) (s *survey, err error) {
-	s = &survey{done: map[string][][2]int64{}, cancels: map[string]map[string][]*control.Row{}, named: map[log]map[string][][2]int64{}, back: map[archive.Line]string{}}
+	s = &survey{done: map[string][][2]int64{}, cancels: map[string]map[string][]*control.Row{}, named: map[log]map[string][][2]int64{}, above: map[archive.Line]bool{}, back: map[archive.Line]string{}}
 	if s.now, err = g.engine.Archive.Now(ctx); err != nil {
 		return nil, fmt.Errorf("the store's time: %w", err)
 	}
