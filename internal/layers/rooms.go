@@ -165,6 +165,25 @@ var Rooms = []Room{
 		Imports: []string{"export/event"},
 	},
 	{
+		// Amazon Security Lake.
+		Folder: "export/sink/securitylake", Never: talking,
+		Imports:     []string{"archive", "export/event", "export/sink"},
+		Drivers:     []string{parquetGo},
+		TestImports: []string{"export/event/eventtest", "export/sink/securitylake/laketest"},
+	},
+	{
+		// A stand-in for the bucket of a lake.
+		Folder: "export/sink/securitylake/laketest", TestOnly: true,
+		Imports: []string{"archive"},
+		Drivers: []string{parquetGo},
+	},
+	{
+		Folder: "export/sink/filesink", Never: talking,
+		Imports:     []string{"chain", "archive", "export/event", "export/sink"},
+		Drivers:     []string{zstd},
+		TestImports: []string{"export/event/eventtest"},
+	},
+	{
 		// The engine that delivers rows to destinations.
 		Folder: "export/stream", Never: talking,
 		Imports:     []string{"audit", "chain", "redact", "parquet", "archive", "control", "export", "export/event", "export/sink"},
@@ -283,7 +302,7 @@ var Rooms = []Room{
 	{
 		// Tests of the whole product, embedded and against real components.
 		Folder: "it", TestOnly: true,
-		Imports: slices.Concat(product, []string{"export/event", "export/event/eventtest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload", "internal/scan"}),
+		Imports: slices.Concat(product, []string{"export/event", "export/event/eventtest", "export/sink", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload", "internal/scan"}),
 		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, "github.com/transparency-dev/merkle", parquetGo, "golang.org/x/mod/sumdb/note", sync}),
 	},
 }
