@@ -128,6 +128,10 @@ func TestQueriesFindWhatIsThere(t *testing.T) {
 	check("session", rows, err, func(r *chain.Row) bool { return r.TenantID.S == "acme" && r.SessionID == audit.Str("sess-0") })
 	rows, err = e.Record(ctx, "", "01kbcdefghjkmnpqrstv000003")
 	check("record", rows, err, func(r *chain.Row) bool { return r.RecordID == audit.Str("01KBCDEFGHJKMNPQRSTV000003") })
+	for _, seq := range []int64{0, 3, 9, 15, 38, 43} {
+		rows, err = e.At(ctx, "acme", nil, seq)
+		check(fmt.Sprint("seq ", seq), rows, err, func(r *chain.Row) bool { return r.TenantID.S == "acme" && r.Seq.N == seq })
+	}
 	check("range", collect(t, e.Range(ctx, export.Range{})), nil, func(*chain.Row) bool { return true })
 	check("subject", collect(t, e.Subject(ctx, "", "user-1003")), nil, func(r *chain.Row) bool {
 		return r.UserID == audit.Str("user-1003") || r.Kind.S == audit.KindRejected

@@ -48,7 +48,8 @@ func (a *Archive) Record(ctx context.Context, tenant, recordID string) ([]*Row, 
 // that lines names; nil means all.
 func (a *Archive) At(ctx context.Context, tenant string, lines func(archive.Line) bool, seq int64) ([]*Row, error) {
 	rows, err := a.find(ctx, lookup{
-		tenant: tenant, lines: lines, match: func(row *chain.Row) bool { return row.Seq.N == seq },
+		tenant: tenant, lines: lines, by: []parquet.Match{{parquet.OneOf("seq", seq)}},
+		match: func(row *chain.Row) bool { return row.Seq.N == seq },
 		skips: func(first, end int64) bool { return seq < first || seq >= end },
 	})
 	slices.SortFunc(rows, (*Row).Place)

@@ -29,7 +29,8 @@ const outputHelp = `  --format FORMAT
   --file-size SIZE
         parquet, chained: how long a file may become. Default: 128MiB, and 50MB.
   --chain-key FILE
-        chained: a key of HMAC-SHA256, as hex or base64, in the place of plain SHA-256.
+        chained: the key of HMAC-SHA256, in the place of plain SHA-256: the bytes of this file, without a line feed at
+        its end, as 'ledgerlake-verify jsonl --key-file' reads it.
 `
 
 // An output is where rows go, and in which format.
@@ -90,7 +91,7 @@ func (o *output) options(archiveID string) (render.Options, error) {
 		r.Columns = strings.Split(o.columns, ",")
 	}
 	if o.chainKey != "" {
-		key, err := reach.KeyFile(o.chainKey)
+		key, err := reach.RawKeyFile(o.chainKey)
 		if err != nil {
 			return r, fmt.Errorf("--chain-key: %w", err)
 		}

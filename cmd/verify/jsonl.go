@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/ledgerlake/ledgerlake/internal/reach"
 	"github.com/ledgerlake/ledgerlake/proof"
 )
 
@@ -98,18 +98,9 @@ func parseJSONL(args []string) (*jsonlInvocation, error) {
 	}
 }
 
-func (in *jsonlInvocation) readKey(name string) error {
-	key, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	key, _ = bytes.CutSuffix(key, []byte("\n"))
-	key, _ = bytes.CutSuffix(key, []byte("\r"))
-	if len(key) == 0 {
-		return errors.New("the key is empty")
-	}
-	in.key = key
-	return nil
+func (in *jsonlInvocation) readKey(name string) (err error) {
+	in.key, err = reach.RawKeyFile(name)
+	return err
 }
 
 // check checks one file.

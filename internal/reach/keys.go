@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -106,6 +107,21 @@ func KeyFile(name string) ([]byte, error) {
 	key, err := chain.ParseKey(secret.Reveal())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return key, nil
+}
+
+// RawKeyFile reads the key of a chained JSONL log from a file: its bytes, without a
+// line feed at their end.
+func RawKeyFile(name string) ([]byte, error) {
+	key, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	key, _ = bytes.CutSuffix(key, []byte("\n"))
+	key, _ = bytes.CutSuffix(key, []byte("\r"))
+	if len(key) == 0 {
+		return nil, errors.New("the key is empty")
 	}
 	return key, nil
 }
