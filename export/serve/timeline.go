@@ -12,8 +12,6 @@ import (
 	"github.com/ledgerlake/ledgerlake/export"
 )
 
-const kindReset = audit.KindChainReset
-
 // timelineRows is how many of a session's rows are looked through for subagents.
 const timelineRows = 5000
 

@@ -198,10 +198,18 @@ var Rooms = []Room{
 		Drivers:     []string{zstd, "golang.org/x/time/rate", sync},
 		TestImports: []string{"proof/prooftest"},
 		TestDrivers: []string{note},
+	},	{
+		// What tests of serve and of its page look at.
+		Folder: "export/serve/servetest", TestOnly: true,
+		Imports: []string{"audit", "chain", "proof/prooftest"},
 	},
+
 	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
-		Imports: []string{"audit", "archive", "chain", "redact", "s3sink", "pipeline"}, // whose settings it fills
+		Imports: []string{
+			"audit", "archive", "chain", "redact", "s3sink", "pipeline", // whose settings it fills
+			"export/event", "export/sink", "export/sink/filesink", "internal/strictyaml", // those of destinations
+		},
 		Drivers: []string{"github.com/knadh/koanf", pflag, "go.yaml.in/yaml/v3"},
 	},
 	{
