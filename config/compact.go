@@ -275,7 +275,8 @@ func (c *Compact) CheckSigning(origins Origins) error {
 func everything() []Section {
 	var ingest Ingest
 	var compact Compact
-	return slices.Concat(ingest.Sections(), compact.Sections())
+	var stream Stream
+	return slices.Concat(ingest.Sections(), compact.Sections(), stream.Sections())
 }
 
 // withOthers adds the settings that only other commands have.

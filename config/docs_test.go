@@ -44,6 +44,7 @@ A setting has one name. It can be given in four places, and the first of these t
 func TestDocs(t *testing.T) {
 	var ingest config.Ingest
 	var compact config.Compact
+	var stream config.Stream
 	page := bytes.NewBufferString(preamble)
 	for _, part := range []struct {
 		title, text string
@@ -51,25 +52,73 @@ func TestDocs(t *testing.T) {
 	}{
 		{"Settings of ledgerlake-ingest", "", ingest.Sections()},
 		{"Settings of ledgerlake-compact", "Where the name is the same, it is the same setting; only defaults may differ.\n\n", compact.Sections()},
+		{"Settings of ledgerlake-export stream", "As above. Destinations are a list of the file: [destination-settings.md](destination-settings.md).\n\n", stream.Sections()},
 	} {
 		fmt.Fprintf(page, "# %s\n\n%s", part.title, part.text)
 		for _, section := range part.sections {
 			writeTable(page, section)
 		}
 	}
+	isPage(t, docs, page)
+}
+
+const destinationDocs = "../docs/destination-settings.md"
+
+const destinationPreamble = `# Settings of destinations
+
+This page is made from the code by ` + "`go test ./config -update`" + `; do not edit it.
+
+Destinations are the list ` + "`destinations`" + ` of the file that ` + "`ledgerlake-export stream --config FILE`" + ` reads. Other settings may
+stand in the same file ([configuration.md](configuration.md)).
+
+    destinations:
+      - name: siem                  # stays: its cursors go by it
+        type: s3
+        url: s3://siem-in/audit?region=eu-central-1
+        format: ocsf-1.8
+        filter: {tenants: [acme, umbrella], kinds: [call, decision]}
+        limits: {batch-events: 10000}
+
+- A dot in a name below is a level of the file. Lists are lists. Sizes and durations have units.
+- A **secret** does not stand in the file: it is given by the name of a file (its name with ` + "`-file`" + ` behind it) or of an environment
+  variable (` + "`-env`" + `).
+- What is not known, set twice, or not allowed is an error that names the setting and its line (exit code 2), and nothing starts.
+
+`
+
+// docs/destination-settings.md says what destinations can be set to.
+func TestDestinationDocs(t *testing.T) {
+	page := bytes.NewBufferString(destinationPreamble)
+	for i, name := range config.SinkTypes() {
+		sections := config.SinkSettings(name)
+		if i == 0 {
+			writeTable(page, sections[0])
+		}
+		fmt.Fprintf(page, "## Type %s\n\nIt is %s.\n\n", name, config.SinkHelp(name))
+		var rows bytes.Buffer
+		writeTable(&rows, sections[1])
+		_, table, _ := strings.Cut(rows.String(), "\n\n")
+		page.WriteString(table)
+	}
+	isPage(t, destinationDocs, page)
+}
+
+// isPage requires that a page of the docs is what was made, or writes it.
+func isPage(t *testing.T, name string, page *bytes.Buffer) {
+	t.Helper()
 	want := bytes.TrimRight(page.Bytes(), "\n")
 	want = append(want, '\n')
 	if *update {
-		if err := os.WriteFile(docs, want, 0o644); err != nil {
+		if err := os.WriteFile(name, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := os.ReadFile(docs)
+	got, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the settings are: run go test ./config -update", docs)
+		t.Errorf("%s is not what the settings are: run go test ./config -update", name)
 	}
 }
 

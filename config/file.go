@@ -54,6 +54,9 @@ func (f *file) mapping(n *yaml.Node, key string) (map[string]any, error) {
 		if _, twice := values[name.Value]; twice {
 			return nil, f.fault(name, join(key, name.Value), "set twice")
 		}
+		if key == "" && name.Value == DestinationsKey {
+			continue // a list of its own: Destinations reads it
+		}
 		v, err := f.value(name, value, join(key, name.Value))
 		if err != nil {
 			return nil, err

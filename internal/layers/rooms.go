@@ -145,7 +145,8 @@ var Rooms = []Room{
 		Folder: "export", Never: talking,
 		Imports:     []string{"audit", "chain", "redact", "parquet", "archive", "control"},
 		Drivers:     []string{sync},
-		TestImports: []string{"proof/prooftest", "proof", "compaction", "archive/archivetest"},
+		TestImports: []string{"proof/prooftest", "compaction"},
+		TestDrivers: []string{note},
 	},
 	{
 		// Rows as files. It opens none itself.
@@ -196,14 +197,14 @@ var Rooms = []Room{
 		Folder: "export/serve", Never: talking,
 		Imports:     []string{"audit", "chain", "archive", "control", "proof", "export", "export/render", "internal/strictyaml"},
 		Drivers:     []string{zstd, "golang.org/x/time/rate", sync},
-		TestImports: []string{"proof/prooftest"},
+		TestImports: []string{"proof/prooftest", "export/serve/servetest"},
 		TestDrivers: []string{note},
-	},	{
+	},
+	{
 		// What tests of serve and of its page look at.
 		Folder: "export/serve/servetest", TestOnly: true,
 		Imports: []string{"audit", "chain", "proof/prooftest"},
 	},
-
 	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
 		Imports: []string{
@@ -285,7 +286,7 @@ var Rooms = []Room{
 		Folder:      "cmd/verify",
 		Imports:     slices.Concat(product, []string{"config", "kafka", "internal/reach", "proof/offline"}),
 		Drivers:     slices.Concat(kafka, []string{zap, pflag}), // copies of anchors lie in Kafka
-		TestImports: []string{"proof/prooftest"},
+		TestImports: []string{"proof/prooftest", "export/serve/servetest"},
 		TestDrivers: []string{kfake},
 	},
 	{
