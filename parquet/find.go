@@ -326,12 +326,12 @@ func (f *finder) readPortion(p *portion) error {
 	if p.size == 0 && len(p.spans) == 0 {
 		return nil
 	}
-	most := mostGets - f.parts.gets
-	if most <= 0 {
-		most = mostGets / 2
+	most, limit := mostGets-f.parts.gets, mostBytes-f.parts.read
+	if most <= 0 || limit < p.size {
+		most, limit = mostGets/2, mostBytes
 	}
 	have := len(f.parts.have)
-	if err := f.parts.fetch(f.ctx, p.spans, most, max(mostBytes-f.parts.read, leastLeft)); err != nil {
+	if err := f.parts.fetch(f.ctx, p.spans, most, limit); err != nil {
 		return err
 	}
 	for _, g := range p.rows {

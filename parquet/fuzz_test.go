@@ -2,7 +2,10 @@ package parquet
 
 import (
 	"bytes"
+	"errors"
 	"testing"
+
+	"github.com/ledgerlake/ledgerlake/chain"
 )
 
 // Hostile bytes end in an error. FuzzObject keeps magic and footer length right,
@@ -76,4 +79,58 @@ func FuzzMerge(f *testing.F) {
 			t.Errorf("%v, %v", err, CheckLayout(got))
 		}
 	})
+}
+
+// FuzzRemote looks up rows in any bytes: it asks for no byte outside of them,
+// never panics, and where all of an object is right it finds what those find who
+// read it whole.
+func FuzzRemote(f *testing.F) {
+	rows := newRowMaker(3).rows(40)
+	f.Add(encode(f, turnRows(3), []byte("{}")))
+	f.Add(encode(f, rows, nil))
+	f.Add(dataFile(f, NewDataWriter(DataOptions{GroupRows: 15}), rows, 64, "{}"))
+	f.Add(dataFile(f, NewDataWriter(DataOptions{}), turnRows(30), 64, "{}"))
+	f.Fuzz(func(t *testing.T, object []byte) {
+		c := &counter{object: object}
+		r, err := OpenRemote(t.Context(), int64(len(object)), c.get)
+		if err != nil {
+			notOfGetter(t, err)
+			return
+		}
+		right := CheckLayout(object) == nil && CheckBounds(object) == nil && lastErrorOf(object) == nil
+		for _, any := range [][]Match{{{}}, {{Is("turn_id", "turn-00000000")}, {Is("kind", "call")}}, {{Between("seq", 0, 10)}}, {{Null("session_id")}}} {
+			var got []chain.Row
+			var last error
+			for row, err := range r.Find(t.Context(), any...) {
+				if last = err; err != nil || len(got) > 10_000 {
+					break
+				}
+				got = append(got, *row)
+			}
+			if last != nil {
+				notOfGetter(t, last)
+				if right && !errors.Is(last, ErrWhole) {
+					t.Errorf("%v, and the object is right", last)
+				}
+				continue
+			}
+			if right {
+				sameRows(t, got, meant(readAll(t, object), any...))
+			}
+		}
+	})
+}
+
+func notOfGetter(t *testing.T, err error) {
+	if !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrWhole) {
+		t.Error(err)
+	}
+}
+
+func lastErrorOf(object []byte) error {
+	f, err := Open(object)
+	if err != nil {
+		return err
+	}
+	return lastError(f)
 }

@@ -371,8 +371,20 @@ func TestLayoutOfTheFooter(t *testing.T) {
 // What the format leaves to the writer is no fault.
 func TestLayoutLeavesAChoice(t *testing.T) {
 	rows := newRowMaker(2).rows(300)
+	for name, object := range layoutChoices(t, rows) {
+		if err := CheckLayout(object); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := readAll(t, object); len(got) == len(rows) {
+			sameRows(t, got, rows)
+		}
+	}
+}
+
+// layoutChoices are objects as the format lets them be, most of them of these rows.
+func layoutChoices(t *testing.T, rows []chain.Row) map[string][]byte {
 	dict := func(n pq.Node) pq.Node { return pq.Encoded(n, &pq.RLEDictionary) }
-	choices := map[string][]byte{
+	return map[string][]byte{
 		"columns in another order":           foreign(t, rows, formatGroup(), sealing()...),
 		"dictionaries on numbers":            foreign(t, rows, with("seq", dict(pq.Leaf(bare{pq.Int64Type}))), sealing()...),
 		"an integer that says it is one":     foreign(t, rows, with("seq", pq.Int(64)), sealing()...),
@@ -392,14 +404,6 @@ func TestLayoutLeavesAChoice(t *testing.T) {
 		"a document that is not even JSON":   encode(t, rows, []byte{0xFF, 0}),
 		"an empty document":                  encode(t, nil, []byte{}),
 		"one row with nothing but what must": encode(t, turnRows(1)[:1], nil),
-	}
-	for name, object := range choices {
-		if err := CheckLayout(object); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if got := readAll(t, object); len(got) == len(rows) {
-			sameRows(t, got, rows)
-		}
 	}
 }
 

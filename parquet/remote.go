@@ -20,9 +20,8 @@ var ErrWhole = errors.New("pages of another writer: read the object whole")
 const (
 	mostGets  = 8
 	mostBytes = 16 << 20
-	leastLeft = 4 << 20 // of mostBytes, for the pages of rows
 	keyBytes  = 6 << 20 // of pages in which rows are looked up, at a time
-	pageBytes = 12 << 20
+	pageBytes = 8 << 20
 )
 
 // A Remote finds rows of an object of which it reads as little as it can.
@@ -71,6 +70,9 @@ func (p *parts) open(ctx context.Context, size int64) (f *File, err error) {
 // readEnd reads the end of an object, and returns its footer. Where a long one
 // takes a second get, that brings along what most likely lies before it.
 func (p *parts) readEnd(ctx context.Context, size int64) (footer []byte, err error) {
+	if size < int64(len(magic))+trailerSize {
+		return nil, fmt.Errorf("%d bytes cannot be an object", size)
+	}
 	p.have = []part{{at: size}}
 	n := endSize(size)
 	for {
@@ -159,11 +161,12 @@ func (r *Remote) Bounds(column string) (low, high string, nulls int64, ok bool) 
 //	pages of the rows                                           what is left of 8
 //
 // An object that has none of the rows takes the first two; one in some thousand,
-// where a filter errs, also the fourth. These numbers, and 16 MiB in all, are
-// kept where the rows lie in one row group, or in two beside each other, as those
-// of a turn do, and their pages have no more than 12 MiB. Beyond that the rows are
-// read a part after another, of 12 MiB each: no more memory is taken, unless a
-// single row needs it, and 4 gets a part at best, one for each row group at worst.
+// where a filter errs, also the fourth. These numbers, and 16 MiB in all, are kept
+// where the rows lie near each other, in one row group or in two that are
+// neighbours, as those of a turn do. Where they do not, gets are more rather than
+// bytes; and what has more than 8 MiB of pages is read a part after another, with 4
+// gets a part at best and at least one for each row group. No more memory than for
+// a part is taken, unless a single row needs it.
 func (r *Remote) Find(ctx context.Context, any ...Match) iter.Seq2[*chain.Row, error] {
 	return func(yield func(*chain.Row, error) bool) {
 		f := finder{ctx: ctx, file: r.file, any: any, yield: yield}
