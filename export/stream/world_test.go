@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/ledgerlake/ledgerlake/archive"
@@ -48,7 +50,12 @@ type world struct {
 	lost    int
 }
 
+// forgetDecoders empties parquet-go's pool of zstd decoders: one that was made
+// in a bubble must not be used in another.
+func forgetDecoders() { pq.Zstd = zstd.Codec{Level: pq.Zstd.Level} }
+
 func newWorld(t testing.TB) *world {
+	forgetDecoders()
 	a := prooftest.New()
 	a.Signers = []*sign.Signer{key}
 	w := &world{Archive: a, t: t, calls: a.Line("audit.calls", 0), control: a.Line(audit.ControlTopic, 0), landed: map[string]bool{}, stopped: map[string]error{}}
@@ -143,7 +150,9 @@ func (w *world) settings() stream.Settings {
 	return stream.Settings{
 		Archive: w.store, Root: w.root, Keys: w.ring, ID: fmt.Sprintf("exporter-%d", w.ids), Now: time.Now,
 		Events: stream.Events{
-			Changed: func(c stream.Change) { w.note(func() { w.changes = append(w.changes, c.State.Name+" "+c.What) }) },
+			Changed: func(s stream.State) {
+				w.note(func() { w.changes = append(w.changes, fmt.Sprint(s.Name, " ", s.Count, " ", s.Change)) })
+			},
 			Stopped: func(_ string, _ archive.Line, tenant string, err error) { w.note(func() { w.stopped[tenant] = err }) },
 			Dropped: func(_ string, _ archive.Line, tenant string, from, to int64) {
 				w.note(func() { w.dropped = append(w.dropped, fmt.Sprint(tenant, " ", from, "-", to)) })

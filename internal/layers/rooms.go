@@ -158,7 +158,7 @@ var Rooms = []Room{
 		// What of an archive goes to a SIEM, and in which formats.
 		Folder: "export/event", Never: append([]string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
 		Imports:     []string{"audit", "chain", "archive"},
-		TestImports: []string{"export/event/eventtest"},
+		TestImports: []string{"redact", "export/event/eventtest"},
 	},
 	{
 		// What a destination is to who delivers to it.
@@ -182,14 +182,14 @@ var Rooms = []Room{
 		Folder: "export/sink/filesink", Never: talking,
 		Imports:     []string{"chain", "archive", "export/event", "export/sink"},
 		Drivers:     []string{zstd},
-		TestImports: []string{"export/event/eventtest"},
+		TestImports: []string{"redact", "export/event/eventtest"},
 	},
 	{
 		// The engine that delivers rows to destinations.
 		Folder: "export/stream", Never: talking,
 		Imports:     []string{"audit", "chain", "redact", "parquet", "archive", "control", "export", "export/event", "export/sink"},
 		Drivers:     []string{sync},
-		TestDrivers: []string{note},
+		TestDrivers: []string{note, parquetGo}, // whose decoders must not go from bubble to bubble
 		TestImports: []string{"proof/prooftest", "compaction"},
 	},
 	{
@@ -286,7 +286,7 @@ var Rooms = []Room{
 		Folder:      "cmd/verify",
 		Imports:     slices.Concat(product, []string{"config", "kafka", "internal/reach", "proof/offline"}),
 		Drivers:     slices.Concat(kafka, []string{zap, pflag}), // copies of anchors lie in Kafka
-		TestImports: []string{"proof/prooftest", "export/serve/servetest"},
+		TestImports: []string{"proof/prooftest"},
 		TestDrivers: []string{kfake},
 	},
 	{
@@ -307,6 +307,12 @@ var Rooms = []Room{
 		// Tests of what is written for people.
 		Folder: "docs", TestOnly: true,
 		TestDrivers: []string{"golang.org/x/mod"},
+	},
+	{
+		// Tests of the page in Chromium: a module of its own.
+		Folder: "it/browser", TestOnly: true,
+		Imports: []string{"archive", "export", "export/serve", "export/serve/servetest", "proof/prooftest"},
+		Drivers: []string{"github.com/chromedp", "github.com/getkin/kin-openapi"},
 	},
 	{
 		// Tests of the whole product, embedded and against real components.
