@@ -174,23 +174,3 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("%s, %v", body, err)
 	}
 }
-
-func BenchmarkAppend(b *testing.B) {
-	events := eventtest.Events(5, 2000)
-	var rows []*event.Event
-	for _, ev := range events {
-		if ev.Kind == event.KindRecord && !strings.HasPrefix(ev.Tenant, "hostile") {
-			rows = append(rows, ev)
-		}
-	}
-	for _, f := range event.Formats {
-		b.Run(string(f), func(b *testing.B) {
-			e := encoder(b, f)
-			var body []byte
-			for i := range b.N {
-				body, _ = e.Append(body[:0], rows[i%len(rows)])
-			}
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
-		})
-	}
-}

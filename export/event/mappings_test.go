@@ -163,7 +163,8 @@ fails where they differ. What the columns mean is in [format.md](format.md); how
 - A field whose source is null is left out. Of an erased row what went is left out, and its sentinel says what that was. Rows that an erasure reaches are sent
   as if it had been carried out already.
 - Every event of a row has its tenant, its log (topic, topic id, partition), ` + "`seq`, `prev_hash` and `row_hash`" + `: a receiver that has all of a log finds a hole (a seq that
-  is missing), a repeat (a row_hash that is there twice), and a swap or a change (a prev_hash that is not the row_hash of seq − 1).
+  is missing), a repeat (a row_hash that is there twice), and a swap or a change (a prev_hash that is not the row_hash of seq − 1;
+  only the first row of a later epoch, a chain-reset, begins from another). The pointer of a row has them too.
 - Whatever a producer wrote stays a value. JSON is escaped also where some reader of lines would end one (U+0085, U+2028, U+2029); CEF and LEEF are escaped as
   said below. Text that is cut is cut between characters, ends in …, and is listed.
 - A row that is too large for a destination is sent as a **pointer**: the same event without its content, every text but the tenant's id cut to 96 bytes, 7,680 bytes at

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
 	"unicode/utf8"
 )
@@ -64,6 +65,12 @@ func appendRaw(dst, text []byte) []byte {
 		return appendString(dst, string(text))
 	}
 	return appendLine(dst, text)
+}
+
+// isLine reports whether JSON without space around its tokens is one line of
+// UTF-8 to every reader of lines.
+func isLine(text []byte) bool {
+	return utf8.Valid(text) && !bytes.Contains(text, []byte("\u0085")) && !bytes.Contains(text, []byte("\u2028")) && !bytes.Contains(text, []byte("\u2029"))
 }
 
 // appendLine appends JSON without the space around its tokens, and what is no

@@ -23,12 +23,13 @@ type view struct {
 	outcome  outcome
 	severity severity
 	cut      []string // fields that are there in part alone
+	buf      []byte   // of the record; good until the next one
 }
 
 var nullRecord audit.Record
 
 func (v *view) set(o *EncoderOptions, ev *Event) {
-	*v = view{o: o, ev: ev, r: &nullRecord, kind: string(ev.Kind), cut: v.cut[:0]}
+	*v = view{o: o, ev: ev, r: &nullRecord, kind: string(ev.Kind), cut: v.cut[:0], buf: v.buf[:0]}
 	if ev.Row != nil {
 		v.row, v.r, v.kind = ev.Row, &ev.Row.Record, ev.Row.Kind.S
 		v.lookInside()
@@ -128,16 +129,16 @@ func (v *view) wire() value {
 	if v.ev.Kind != KindRecord {
 		return value{}
 	}
-	return value{typ: jsonValue, raw: v.appendWire(nil)}
-}
-
-func (v *view) appendWire(dst []byte) []byte {
 	restorer := audit.Restorer{Marks: marks(v.row)}
-	record, err := restorer.Append(nil, v.r)
+	record, err := restorer.Append(v.buf[:0], v.r)
 	if err != nil {
-		return v.appendColumns(dst) // of a writer that is not ours
+		return value{typ: jsonValue, raw: v.appendColumns(nil)} // of a writer that is not ours
 	}
-	return appendLine(dst, record)
+	v.buf = record
+	if !isLine(record) {
+		record = appendLine(nil, record)
+	}
+	return value{typ: jsonValue, raw: record}
 }
 
 // marks returns what stands where a row's slots were.
