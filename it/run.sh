@@ -22,7 +22,7 @@ spark*) ./it/setup.sh spark ;;
 esac
 
 bin=$PWD/it/.build/bin
-for name in ingest compact verify devstack; do
+for name in ingest compact verify export devstack; do
 	go build -o "$bin/ledgerlake-$name" "./cmd/$name"
 done
 
