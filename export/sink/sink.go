@@ -28,9 +28,6 @@ type Limits struct {
 	Events     int
 	BatchBytes int64 // of all bodies together, with what the driver puts around them
 	EventBytes int64 // of one body; a larger record is sent as its pointer
-	// Gather is how long events are gathered for a batch that is not full; 0
-	// sends what is there at once.
-	Gather time.Duration
 }
 
 // An Outcome is what became of an event, and so what to do next.

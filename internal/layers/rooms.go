@@ -209,7 +209,7 @@ var Rooms = []Room{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
 		Imports: []string{
 			"audit", "archive", "chain", "redact", "s3sink", "pipeline", // whose settings it fills
-			"export/event", "export/sink", "export/sink/filesink", "internal/strictyaml", // those of destinations
+			"export/event", "export/sink", "export/sink/filesink", "export/sink/securitylake", "internal/strictyaml", // those of destinations
 		},
 		Drivers: []string{"github.com/knadh/koanf", pflag, "go.yaml.in/yaml/v3"},
 	},

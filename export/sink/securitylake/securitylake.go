@@ -17,7 +17,6 @@
 package securitylake
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -43,9 +42,9 @@ const (
 	maxEvent  = 8 << 20
 )
 
-// DefaultGather is how often objects are written where they are not full: the
-// lake wants them no oftener than every 5 minutes.
-const DefaultGather = 5 * time.Minute
+// Linger is how long events are to be gathered for a batch that is not full: the
+// lake wants objects no oftener than every 5 minutes.
+const Linger = 5 * time.Minute
 
 // A Bucket is where the lake's objects are put: as much of [archive.Bucket].
 type Bucket interface {
@@ -64,7 +63,6 @@ type Options struct {
 	// Account is the AWS account that the events are of, 12 digits; or
 	// "external", or "external_" and a name, where they are of none.
 	Account string
-	Gather  time.Duration // at least 5 minutes; 0 is [DefaultGather]
 
 	ArchiveID, Version string // see [event.EncoderOptions]
 	WithoutContent     bool
@@ -76,18 +74,22 @@ var (
 	accountForm = regexp.MustCompile(`^([0-9]{12}|external(_[A-Za-z0-9-]{1,64})?)$`)
 )
 
+// ValidSource, ValidRegion and ValidAccount report whether a text can be that
+// option.
+func ValidSource(text string) bool  { return sourceForm.MatchString(text) }
+func ValidRegion(text string) bool  { return regionForm.MatchString(text) }
+func ValidAccount(text string) bool { return accountForm.MatchString(text) }
+
 func (o *Options) check() error {
 	switch {
 	case o.Bucket == nil:
 		return errors.New("no bucket")
-	case !sourceForm.MatchString(o.Source):
+	case !ValidSource(o.Source):
 		return fmt.Errorf("source %q: want the custom source's name, at most 20 letters, digits, - and _", o.Source)
-	case !regionForm.MatchString(o.Region):
+	case !ValidRegion(o.Region):
 		return fmt.Errorf("region %q: want one of AWS, as eu-central-1", o.Region)
-	case !accountForm.MatchString(o.Account):
+	case !ValidAccount(o.Account):
 		return fmt.Errorf("account %q: want 12 digits, external, or external_NAME", o.Account)
-	case o.Gather != 0 && o.Gather < DefaultGather:
-		return fmt.Errorf("gather %v: the lake wants objects no oftener than every %v", o.Gather, DefaultGather)
 	}
 	return nil
 }
@@ -104,13 +106,12 @@ func New(o Options) (*Sink, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("security lake: %w", err)
 	}
-	o.Gather = cmp.Or(o.Gather, DefaultGather)
 	return &Sink{o: o, prefix: fmt.Sprintf("ext/%s/region=%s/accountId=%s/eventDay=", o.Source, o.Region, o.Account)}, nil
 }
 
 // Limits returns what one batch has at most.
 func (s *Sink) Limits() sink.Limits {
-	return sink.Limits{Events: maxEvents, BatchBytes: maxBatch, EventBytes: maxEvent, Gather: s.o.Gather}
+	return sink.Limits{Events: maxEvents, BatchBytes: maxBatch, EventBytes: maxEvent}
 }
 
 // Close does nothing: the bucket is the caller's.

@@ -156,7 +156,6 @@ func TestNewRefuses(t *testing.T) {
 		func(o *securitylake.Options) { o.Region = "Frankfurt" },
 		func(o *securitylake.Options) { o.Account = "12345" },
 		func(o *securitylake.Options) { o.Account = "external_a/b" },
-		func(o *securitylake.Options) { o.Gather = time.Minute },
 	} {
 		o := options(&laketest.Bucket{})
 		change(&o)
