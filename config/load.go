@@ -98,6 +98,20 @@ func (l *loader) find(name string) (Setting, bool) {
 	return l.settings[i], true
 }
 
+// FileOf returns the path of the YAML file that arguments or the environment name;
+// "" where they name none.
+func FileOf(in Input) string {
+	for i, arg := range in.Args {
+		if path, ok := strings.CutPrefix(arg, "--"+FileFlag+"="); ok {
+			return path
+		}
+		if arg == "--"+FileFlag && i+1 < len(in.Args) {
+			return in.Args[i+1]
+		}
+	}
+	return lookup(in.Environ, EnvPrefix+"CONFIG")
+}
+
 // loadFile reads the YAML file, if there is one.
 func (l *loader) loadFile(flags *pflag.FlagSet, environ []string) error {
 	path, source := flags.Lookup(FileFlag).Value.String(), "flag --"+FileFlag

@@ -48,6 +48,7 @@ const (
 	FindingErrors     = "conditional-errors" // full: 412, 409 and 403 are told apart
 	FindingClock      = "clock"              // the store says the time, and it is ours
 	FindingLocks      = "locks"              // objects can be locked as the settings want it
+	FindingSwap       = "compare-and-swap"   // export: cursors can be kept
 	FindingCleanUp    = "clean-up"           // what the probes left behind
 )
 

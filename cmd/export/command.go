@@ -56,6 +56,13 @@ func commands() []command {
 		{"record", "the record of an id, or of a place in a log", record},
 		{"subject", "all records of a person, in all logs", subject},
 		{"check-jsonl", "whether exported lines fit together, without the archive", checkJSONL},
+		{"stream", "send rows to destinations, for as long as it runs", streams},
+		{"status", "how destinations stand", status},
+		{"pause", "stop delivery to a destination for now", pause},
+		{"resume", "go on with one that is paused or suspended", resume},
+		{"check", "send a test event to a destination, and print the answer", check},
+		{"backfill", "send rows once more, beside what is live", backfill},
+		{"dead", "what a destination refused for good", dead},
 	}
 }
 

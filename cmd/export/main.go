@@ -7,6 +7,11 @@
 //	ledgerlake-export subject   all records of a person
 //	ledgerlake-export replay    a bundle from which a turn can be run again
 //
+//	ledgerlake-export stream    send rows to destinations, for as long as it runs
+//	ledgerlake-export status    how destinations stand; pause and resume change that
+//	ledgerlake-export check     send a test event to a destination
+//	ledgerlake-export backfill  send rows once more; dead lists those that were refused
+//
 // It wires config, the store, and the packages of export together: only here are
 // flags and the environment read. What is shown of a record is what governs the
 // archive lets be shown.

@@ -207,6 +207,9 @@ func (j *job) has(row *chain.Row) bool {
 	return (j.From == nil || at >= j.From.UnixMicro()) && (j.To == nil || at < j.To.UnixMicro())
 }
 
+// notices reports whether the job tells once more what a receipt says.
+func (j *job) notices(row *chain.Row) bool { return j == nil || len(j.Dead) > 0 && j.has(row) }
+
 // finish notes that a job is done.
 func (j *job) finish(ctx context.Context, e *Engine) error {
 	for _, key := range j.Dead {

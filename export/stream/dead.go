@@ -15,12 +15,14 @@ import (
 // A Letter is an event that its destination never takes. It holds nothing of a
 // row's content.
 type Letter struct {
-	Kind    string       `json:"kind"`
-	Tenant  string       `json:"tenant"`
-	Seq     int64        `json:"seq"` // -1: it is no row
-	RowHash string       `json:"rowHash"`
-	Reason  string       `json:"reason"` // what the destination said
-	Time    archive.Time `json:"time"`
+	Kind   string `json:"kind"`
+	Tenant string `json:"tenant"`
+	// Seq is that of the row that it was made of: of an erasure, the receipt's in
+	// the control log. -1: it was made of none, and is not sent again.
+	Seq    int64        `json:"seq"`
+	ID     string       `json:"id"`     // of the event: of a record its row_hash
+	Reason string       `json:"reason"` // what the destination said
+	Time   archive.Time `json:"time"`
 }
 
 // Letters are the dead letters of one attempt.
@@ -48,10 +50,14 @@ func (r *runner) letters(ctx context.Context, dead []*item) error {
 	doc := Letters{V: docVersion, ArchiveID: r.e.s.Root.ArchiveID, Destination: r.d.Name, Topic: r.line.Topic, TopicID: r.line.TopicID, Partition: r.line.Partition}
 	id := sha256.New()
 	for _, it := range dead {
-		doc.Letters = append(doc.Letters, Letter{
-			Kind: string(it.ev.Kind), Tenant: it.ev.Tenant, Seq: it.ev.Seq, RowHash: it.ev.ID,
+		l := Letter{
+			Kind: string(it.ev.Kind), Tenant: it.ev.Tenant, Seq: it.ev.Seq, ID: it.ev.ID,
 			Reason: short(it.refused), Time: archive.Time{Time: r.e.s.Now()},
-		})
+		}
+		if it.g != nil {
+			l.Tenant, l.Seq = it.g.Tenant, it.at.next
+		}
+		doc.Letters = append(doc.Letters, l)
 		id.Write([]byte(it.ev.ID))
 	}
 	body, err := json.Marshal(&doc)

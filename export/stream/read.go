@@ -397,7 +397,7 @@ func (r *runner) take(ctx context.Context, g *lane, row *chain.Row, verified boo
 		}
 		items = append(items, it)
 	}
-	if row.Kind.S == audit.KindErasureDone && r.job == nil {
+	if row.Kind.S == audit.KindErasureDone && r.job.notices(row) {
 		notices, err := r.notices(ctx, g, at, &keep)
 		if err != nil {
 			return err

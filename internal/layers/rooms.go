@@ -291,7 +291,8 @@ var Rooms = []Room{
 	},
 	{
 		Folder:      "cmd/export",
-		Imports:     slices.Concat(product, []string{"control", "config", "internal/reach", "export", "export/render"}),
+		Imports:     slices.Concat(product, []string{"control", "config", "internal/reach", "export", "export/render", "export/sink", "export/stream", "kafka", "daemon"}),
+		Drivers:     slices.Concat(kafka, []string{ulid, zap, prom}), // where changes of destinations are recorded
 		TestImports: []string{"proof/prooftest"},
 	},
 	{
