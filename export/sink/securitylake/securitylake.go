@@ -74,10 +74,13 @@ var (
 	accountForm = regexp.MustCompile(`^([0-9]{12}|external(_[A-Za-z0-9-]{1,64})?)$`)
 )
 
-// ValidSource, ValidRegion and ValidAccount report whether a text can be that
-// option.
-func ValidSource(text string) bool  { return sourceForm.MatchString(text) }
-func ValidRegion(text string) bool  { return regionForm.MatchString(text) }
+// ValidSource reports whether a text can be Options.Source.
+func ValidSource(text string) bool { return sourceForm.MatchString(text) }
+
+// ValidRegion reports whether a text can be Options.Region.
+func ValidRegion(text string) bool { return regionForm.MatchString(text) }
+
+// ValidAccount reports whether a text can be Options.Account.
 func ValidAccount(text string) bool { return accountForm.MatchString(text) }
 
 func (o *Options) check() error {
