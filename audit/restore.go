@@ -38,7 +38,8 @@ type Restorer struct {
 //	gap, chain-reset    {"kind", "tenantId", the members of context}
 //	control             the value as it came
 //
-// raw is a string, or {"base64": …} where it is not UTF-8. Prompts stand in
+// raw is a string, or {"base64": …} where it is not UTF-8 or escapes would more than
+// double it. Prompts stand in
 // their places again where the row has them; what is kept of others is
 // {"promptBytes": n}. The place of a prompt may itself be gone: those stand by
 // their paths in a last member "$prompts".
@@ -330,7 +331,7 @@ func (x *restorer) putPrompts() error {
 		if len(x.strange) > 0 {
 			x.strange = append(x.strange, ',')
 		}
-		x.strange = appendQuoted(x.strange, path)
+		x.strange = AppendString(x.strange, path)
 		x.strange = appendCompact(append(x.strange, ':'), value)
 	}
 	return nil
@@ -384,7 +385,7 @@ func (x *restorer) restoreMade() error {
 	}
 	if raw := x.r.Slots[SlotRaw]; raw != nil {
 		from := len(x.buf)
-		x.buf = appendBytes(x.buf, raw)
+		x.buf = AppendRaw(x.buf, raw)
 		x.add(x.root, SlotRaw.String(), x.buf[from:])
 	}
 	return nil
@@ -397,6 +398,6 @@ var rejectColumns = map[string]bool{
 
 func (x *restorer) addColumn(name string, t Text) {
 	from := len(x.buf)
-	x.buf = appendQuoted(x.buf, t.S)
+	x.buf = AppendString(x.buf, t.S)
 	x.add(x.root, name, x.buf[from:len(x.buf):len(x.buf)])
 }

@@ -1,9 +1,11 @@
 package audit
 
 import (
+	"encoding/base64"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // has says whether a row has a value in the column.
@@ -17,7 +19,7 @@ func (c *columnPlan) has(r *Record) bool {
 // appendTo appends the JSON text of the column's value, as producers write it.
 func (c *columnPlan) appendTo(dst []byte, r *Record) []byte {
 	if c.text != nil {
-		return appendQuoted(dst, c.text(r).S)
+		return AppendString(dst, c.text(r).S)
 	}
 	n := c.int(r).N
 	switch c.as {
@@ -204,7 +206,58 @@ func (x *restorer) writeName(dst []byte, name string, top bool) []byte {
 	if top && (x.Reserve || len(x.strange) > 0) && strings.HasPrefix(name, "$") {
 		dst = append(dst, '$')
 	}
-	return append(appendEscaped(dst, name), '"', ':')
+	return append(appendBetween(dst, name), '"', ':')
+}
+
+// AppendString appends s, which must be UTF-8, as a JSON string. It has the short
+// escapes, so that no text becomes longer than what a producer wrote for it.
+func AppendString(dst []byte, s string) []byte {
+	return append(appendBetween(append(dst, '"'), s), '"')
+}
+
+func appendBetween(dst []byte, s string) []byte {
+	from := 0
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c == '"' || c == '\\' {
+			dst = appendEscape(append(dst, s[from:i]...), c)
+			from = i + 1
+		}
+	}
+	return append(dst, s[from:]...)
+}
+
+// appendEscape appends a byte that a string cannot have as it is.
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '\n':
+		c = 'n'
+	case '\r':
+		c = 'r'
+	case '\t':
+		c = 't'
+	case '\b':
+		c = 'b'
+	case '\f':
+		c = 'f'
+	case '"', '\\':
+	default:
+		return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+	}
+	return append(dst, '\\', c)
+}
+
+// AppendRaw appends bytes from outside: as a JSON string, or as {"base64": …} where
+// they are not UTF-8 or escapes would more than double them.
+func AppendRaw(dst, b []byte) []byte {
+	if utf8.Valid(b) {
+		from := len(dst)
+		if dst = AppendString(dst, share(b)); len(dst)-from <= 2*len(b)+64 {
+			return dst
+		}
+		dst = dst[:from]
+	}
+	dst = append(dst, `{"base64":"`...)
+	return append(base64.StdEncoding.AppendEncode(dst, b), `"}`...)
 }
 
 // appendCompact appends the text of a JSON value without the blanks that stand

@@ -118,7 +118,7 @@ func (o *object) member(name string, value []byte) {
 	if o.b[len(o.b)-1] != '{' {
 		o.b = append(o.b, ',')
 	}
-	o.b = calm(appendQuoted(o.b, name), len(o.b))
+	o.b = calm(audit.AppendString(o.b, name), len(o.b))
 	o.b = append(append(o.b, ':'), value...)
 }
 

@@ -16,8 +16,9 @@ import (
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
-// MaxLine is the longest line that is read, in bytes.
-const MaxLine = 96 << 20
+// MaxLine is the longest line that is read, in bytes: what a record, its key and its
+// headers may have, as base64, is less.
+const MaxLine = 64 << 20
 
 // maxFaults bounds how many faults are told of; all are counted.
 const maxFaults = 1000

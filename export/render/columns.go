@@ -153,7 +153,7 @@ func slotColumn(s audit.Slot) column {
 		case b == nil:
 			return dst, false
 		case s == audit.SlotRaw:
-			return appendRaw(dst, b), true
+			return appendCellBytes(dst, b), true
 		default:
 			return append(dst, b...), true
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/export"
 )
 
@@ -100,10 +101,10 @@ func guarded(value []byte) bool {
 	return false
 }
 
-// appendRaw appends the bytes of a rejected record.
-func appendRaw(dst, b []byte) []byte {
+// appendCellBytes appends the bytes of a rejected record.
+func appendCellBytes(dst, b []byte) []byte {
 	if utf8.Valid(b) {
 		return append(dst, b...)
 	}
-	return appendBytes(dst, b)
+	return audit.AppendRaw(dst, b)
 }

@@ -240,3 +240,31 @@ func TestNoRowsAndBadWriters(t *testing.T) {
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, io.ErrShortBuffer }
+
+// The largest records that ingest takes, made of what needs the most escapes, are
+// lines that both checks read.
+func TestTheLargestRecords(t *testing.T) {
+	l := newLogbook(t)
+	full := strings.Replace(call("m"), `"later":{"x":[1.10]}`, `"later":"`, 1)
+	full = full[:len(full)-1] + strings.Repeat("\u009b", (audit.MaxValueBytes-len(full)-2)/2) + `"}`
+	newlines := strings.Replace(call("m"), `"userId":"user-8841"`, `"userId":"`+strings.Repeat(`\n`, 7<<20)+`"`, 1)
+	header := audit.MessageHeader{Name: "x", Value: bytes.Repeat([]byte{1}, audit.MaxValueBytes-64)}
+	rows := []*export.Row{l.value(full, header), l.value(newlines), l.value(strings.Repeat("\x01", audit.MaxValueBytes)), l.value(strings.Repeat("\xff", audit.MaxValueBytes))}
+	for i, want := range []string{audit.KindCall, audit.KindCall, audit.KindRejected, audit.KindRejected} {
+		if rows[i].Kind.S != want {
+			t.Fatalf("row %d is %s: %s", i, rows[i].Kind.S, rows[i].Slots[audit.SlotContext])
+		}
+	}
+	text := written(t, Chained, Options{}, rows...)
+	if c := checkFile(t, text, nil); !c.OK || c.LineCount != 4 {
+		t.Errorf("%+v", *c.Error)
+	}
+	if r := checkLines(t, CheckOptions{}, []string{string(text)}); !r.OK {
+		t.Errorf("%v", r.Faults[0])
+	}
+	for line := range bytes.Lines(text) {
+		if len(line) > MaxLine || !json.Valid(line) {
+			t.Errorf("a line of %d bytes", len(line))
+		}
+	}
+}

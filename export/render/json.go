@@ -3,7 +3,6 @@ package render
 import (
 	"bufio"
 	"bytes"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -27,7 +26,8 @@ import (
 // that is whole is exactly what its producer sent.
 //
 // Characters that break lines or move cursors (U+007F to U+009F, U+2028, U+2029)
-// are escaped; all else in a string is as the producer wrote it. The error
+// are escaped, but in rows of more than 8 MiB; all else in a string is as the
+// producer wrote it. The error
 // matches [audit.ErrRestore], and [chain.ErrResidual]; dst is then as it was.
 func AppendJSON(dst []byte, r *export.Row, o Options) ([]byte, error) {
 	p := audit.Restorer{Reserve: !o.Bare}
@@ -153,7 +153,7 @@ func (o *object) name(name string) {
 func (o *object) text(name string, t audit.Text) {
 	if t.Valid {
 		o.name(name)
-		o.b = appendQuoted(o.b, t.S)
+		o.b = audit.AppendString(o.b, t.S)
 	}
 }
 
@@ -171,7 +171,7 @@ func appendTexts(dst []byte, all []string) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendQuoted(dst, s)
+		dst = audit.AppendString(dst, s)
 	}
 	return append(dst, ']')
 }
@@ -200,33 +200,17 @@ func (o *object) bool(name string, v bool) {
 	o.b = strconv.AppendBool(o.b, v)
 }
 
-// appendQuoted appends s as a JSON string. s must be UTF-8.
-func appendQuoted(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c < 0x20:
-			dst = fmt.Appendf(dst, `\u%04x`, c)
-		default:
-			dst = append(dst, c)
-		}
+// appendBytes appends bytes from outside, or null.
+func appendBytes(dst, b []byte) []byte {
+	if b == nil {
+		return append(dst, "null"...)
 	}
-	return append(dst, '"')
+	return audit.AppendRaw(dst, b)
 }
 
-// appendBytes appends bytes as ext has them: a string, null, or {"base64": …}.
-func appendBytes(dst, b []byte) []byte {
-	switch {
-	case b == nil:
-		return append(dst, "null"...)
-	case utf8.Valid(b):
-		return appendQuoted(dst, string(b))
-	}
-	dst = append(dst, `{"base64":"`...)
-	return append(base64.StdEncoding.AppendEncode(dst, b), `"}`...)
-}
+// maxCalm is the longest text in which characters are escaped that need not be: a
+// record may consist of them.
+const maxCalm = 8 << 20
 
 // calm escapes, in the JSON text that b has from a byte on, the characters that
 // break lines or move cursors for readers that are no JSON parsers. They can only
@@ -234,7 +218,7 @@ func appendBytes(dst, b []byte) []byte {
 func calm(b []byte, from int) []byte {
 	text := b[from:]
 	at := restless(text)
-	if at < 0 {
+	if at < 0 || len(text) > maxCalm {
 		return b
 	}
 	rest := bytes.Clone(text[at:])

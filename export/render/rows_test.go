@@ -77,7 +77,7 @@ func (l *logbook) erase(r *export.Row, s chain.Sentinel) *export.Row {
 // call is an AuditableCall with some text as its model.
 func call(model string) string {
 	return `{"recordId":"01KRNR3ZG00000000000000001","sessionId":"s","turnId":"t","stageId":"tool-loop","seqWithinTurn":3,"createdAt":"2026-05-15T12:00:00.123Z","principal":{"tenantId":"acme","userId":"user-8841"},` +
-		`"call":{"model":` + string(appendQuoted(nil, model)) + `},"decision":{"requestedModel":"m"},"outcome":{"latencyMs":-5,"why":{"a":1}},"pluginPayloads":[{"prompt":1}],"later":{"x":[1.10]}}`
+		`"call":{"model":` + string(audit.AppendString(nil, model)) + `},"decision":{"requestedModel":"m"},"outcome":{"latencyMs":-5,"why":{"a":1}},"pluginPayloads":[{"prompt":1}],"later":{"x":[1.10]}}`
 }
 
 // generated archives n records as agents send them, some of them broken.
