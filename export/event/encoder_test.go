@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/export/event"
 	"github.com/ledgerlake/ledgerlake/export/event/eventtest"
 )
@@ -23,8 +24,8 @@ func encoder(t testing.TB, f event.Format) *event.Encoder {
 }
 
 // Whatever a row has, in every format its event is one line of UTF-8 that no
-// reader of lines ends early, JSON where it is to be JSON, and small where it
-// is a pointer or a line of text.
+// reader of lines ends early, JSON where it is to be JSON, small where it is a
+// pointer or a line of text, and in no format longer than its row allows.
 func TestEveryEventIsOneLineInEveryFormat(t *testing.T) {
 	events := eventtest.Events(1, 1200)
 	for _, f := range event.Formats {
@@ -38,8 +39,32 @@ func TestEveryEventIsOneLineInEveryFormat(t *testing.T) {
 			if why := wrong(e, ev, body); why != "" {
 				t.Fatalf("%s of a %s: %s:\n%.2000q", f, ev.Kind, why, body)
 			}
+			if most := 16<<10 + 32*size(ev); len(body) > most {
+				t.Fatalf("%s of a %s of %d bytes has %d, more than %d", f, ev.Kind, size(ev), len(body), most)
+			}
 		}
 	}
+}
+
+// size returns the bytes of what an event says.
+func size(ev *event.Event) (n int) {
+	switch {
+	case ev.Row != nil:
+		for i := range audit.Header {
+			if c := audit.Header[i]; c.Text != nil {
+				n += len(c.Text(&ev.Row.Record).S)
+			}
+		}
+		for _, slot := range ev.Row.Slots {
+			n += len(slot)
+		}
+		n += len(ev.Row.UserID.S) + len(ev.Row.RequestedModel.S) + len(ev.Row.SelectedReason.S) + len(strings.Join(ev.Row.FallbackChain, ""))
+	case ev.Erasure != nil:
+		n = len(ev.Erasure.RequestRef) + 40*len(ev.Erasure.Ranges)
+	case ev.Check != nil:
+		n = len(ev.Check.Destination)
+	}
+	return n
 }
 
 // wrong says what is wrong with the text of an event, whatever it says.

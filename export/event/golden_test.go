@@ -71,6 +71,14 @@ func TestEventsAsTheyAreSent(t *testing.T) {
 			b.Write(append(body, '\n'))
 		}
 	}
+	b.WriteString("\n# otlp\n")
+	for _, ev := range examples(t) {
+		l := encoder(t, event.JSON).OTLP(ev)
+		fmt.Fprintf(&b, "%s %d %s %q\n", l.EventName, l.SeverityNumber, l.SeverityText, l.Body)
+		for _, a := range l.Attributes {
+			fmt.Fprintf(&b, "  %s = %s\n", a.Key, shown(a))
+		}
+	}
 	const name = "testdata/events.txt"
 	if flag.Lookup("update").Value.String() == "true" {
 		if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {
@@ -84,6 +92,19 @@ func TestEventsAsTheyAreSent(t *testing.T) {
 	if string(want) != b.String() {
 		t.Error("testdata/events.txt is not what is sent: go test ./export/event -update")
 	}
+}
+
+// shown returns an attribute's value.
+func shown(a event.Attribute) string {
+	switch a.Type {
+	case event.IntAttribute:
+		return fmt.Sprint(a.Int)
+	case event.BoolAttribute:
+		return fmt.Sprint(a.Bool)
+	case event.TextsAttribute:
+		return fmt.Sprintf("%q", a.Texts)
+	}
+	return fmt.Sprintf("%q", a.Text)
 }
 
 // The record in our own JSON is the one that was sent, value for value.
