@@ -155,6 +155,12 @@ var Rooms = []Room{
 		TestImports: []string{"internal/workload", "redact", "proof", "archive"},
 	},
 	{
+		// Bundles from which a turn can be run again.
+		Folder: "export/replay", Never: append([]string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
+		Imports:     []string{"audit", "chain", "export", "export/render"},
+		TestImports: []string{"archive", "redact", "proof/prooftest"},
+	},
+	{
 		// What of an archive goes to a SIEM, and in which formats.
 		Folder: "export/event", Never: append([]string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
 		Imports:     []string{"audit", "chain", "archive"},
@@ -179,10 +185,24 @@ var Rooms = []Room{
 		Drivers: []string{parquetGo},
 	},
 	{
+		// Destinations that take events by HTTP.
+		Folder: "export/sink/httpsink", Never: talking,
+		Imports:     []string{"export/event", "export/sink"},
+		Drivers:     []string{zstd, "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"},
+		TestImports: []string{"archive", "chain", "export/event/eventtest", "export/sink/httpsink/httptest"},
+	},
+	{
 		Folder: "export/sink/filesink", Never: talking,
 		Imports:     []string{"chain", "archive", "export/event", "export/sink"},
-		Drivers:     []string{zstd},
+		Drivers:     []string{zstd, sync},
 		TestImports: []string{"redact", "export/event/eventtest"},
+	},
+	{
+		// Syslog over TLS.
+		Folder: "export/sink/syslog", Never: talking,
+		Imports:     []string{"export/event", "export/sink"},
+		Drivers:     []string{"golang.org/x/sys/unix"},
+		TestImports: []string{"export/event/eventtest"},
 	},
 	{
 		// The engine that delivers rows to destinations.
@@ -209,7 +229,7 @@ var Rooms = []Room{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
 		Imports: []string{
 			"audit", "archive", "chain", "redact", "s3sink", "pipeline", // whose settings it fills
-			"export/event", "export/sink", "export/sink/filesink", "export/sink/securitylake", "internal/strictyaml", // those of destinations
+			"export/event", "export/sink", "export/sink/filesink", "export/sink/httpsink", "export/sink/securitylake", "internal/strictyaml", // those of destinations
 		},
 		Drivers: []string{"github.com/knadh/koanf", pflag, "go.yaml.in/yaml/v3"},
 	},
@@ -291,7 +311,7 @@ var Rooms = []Room{
 	},
 	{
 		Folder:      "cmd/export",
-		Imports:     slices.Concat(product, []string{"control", "config", "internal/reach", "export", "export/render", "export/sink", "export/stream", "kafka", "daemon"}),
+		Imports:     slices.Concat(product, []string{"control", "config", "internal/reach", "export", "export/render", "export/replay", "export/sink", "export/stream", "kafka", "daemon"}),
 		Drivers:     slices.Concat(kafka, []string{ulid, zap, prom}), // where changes of destinations are recorded
 		TestImports: []string{"proof/prooftest"},
 	},
