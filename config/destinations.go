@@ -66,7 +66,7 @@ type sinkType struct {
 // else.
 func sinkTypes() map[string]func() *sinkType {
 	types := map[string]func() *sinkType{}
-	for _, some := range []map[string]func() *sinkType{fileTypes, lakeTypes} {
+	for _, some := range []map[string]func() *sinkType{fileTypes, httpTypes, lakeTypes} {
 		maps.Copy(types, some)
 	}
 	return types
