@@ -80,6 +80,8 @@ func wrong(e *event.Encoder, ev *event.Event, body []byte) string {
 		return "a member twice: " + twice(body)
 	case e.IsText() && len(body) > event.MaxLine:
 		return fmt.Sprintf("%d bytes", len(body))
+	case ev.Kind == event.KindErasure && len(ev.Erasure.Ranges) <= 1 && len(body) > event.MaxPointer:
+		return fmt.Sprintf("a notice of %d bytes", len(body))
 	case ev.Kind == event.KindPointer && len(body) > event.MaxPointer:
 		return fmt.Sprintf("a pointer of %d bytes", len(body))
 	}
@@ -162,27 +164,38 @@ func TestSplitKeepsEveryRange(t *testing.T) {
 	}
 }
 
-// A notice that was split by MaxRanges is written whole in CEF and LEEF, and
-// one that was not says that it is not.
-func TestNoticesFitLines(t *testing.T) {
-	for _, f := range []event.Format{event.CEF, event.LEEF} {
+// A notice of one range is small in every format, and one that was split by
+// MaxRanges is whole in CEF and LEEF. One that was not says that it is cut.
+func TestNoticesFit(t *testing.T) {
+	var notices []*event.Event
+	for _, ev := range eventtest.Events(4, 2000) {
+		if ev.Erasure != nil {
+			notices = append(notices, ev)
+		}
+	}
+	last := *notices[0].Erasure
+	last.Ranges = nil
+	for i := range int64(500) {
+		last.Ranges = append(last.Ranges, [2]int64{1<<62 + 10*i, 1<<62 + 10*i + 5})
+	}
+	notices = append(notices, event.NewErasure(eventtest.Line, "acme", last))
+	for _, f := range event.Formats {
 		e := encoder(t, f)
-		for _, ev := range eventtest.Events(4, 2000) {
-			if ev.Erasure == nil {
-				continue
+		for _, ev := range notices {
+			for _, part := range ev.Split(1) {
+				if body, _ := e.Append(nil, part); len(body) > event.MaxPointer {
+					t.Fatalf("%s: %d bytes", f, len(body))
+				}
 			}
 			for _, part := range ev.Split(e.MaxRanges()) {
 				body, _ := e.Append(nil, part)
-				if n := len(part.Erasure.Ranges); n > 0 {
-					last := fmt.Sprintf("%d-%d", part.Erasure.Ranges[n-1][0], part.Erasure.Ranges[n-1][1])
-					if !strings.Contains(string(body), last) {
-						t.Fatalf("%s: no %s in\n%s", f, last, body)
-					}
+				if r := part.Erasure.Ranges; e.IsText() && len(r) > 0 && !strings.Contains(string(body), fmt.Sprintf("%d-%d", r[len(r)-1][0], r[len(r)-1][1])) {
+					t.Fatalf("%s: the last of %d ranges is not in\n%s", f, len(r), body)
 				}
 			}
-			if body, _ := e.Append(nil, ev); len(ev.Erasure.Ranges) > 2*e.MaxRanges() && !strings.Contains(string(body), "rasureRows") {
-				t.Errorf("%s", body)
-			}
+		}
+		if body, _ := e.Append(nil, notices[len(notices)-1]); e.IsText() && !strings.Contains(string(body), "LedgerlakeExportCut=") {
+			t.Errorf("%s: nothing says that it is cut: %s", f, body)
 		}
 	}
 }

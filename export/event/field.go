@@ -24,6 +24,10 @@ type field struct {
 	label string    // of a custom field of CEF
 }
 
+// refLimit is the length of the longest reference and name that is no row's, in
+// bytes of JSON: a notice of one range is never longer than MaxPointer.
+const refLimit = 256
+
 // unlimited is the limit of a text that is never cut.
 const unlimited = -1
 
@@ -94,6 +98,8 @@ func (t *table) bound(f *field, x *value, v *view) {
 	case x.typ != textValue || f.limit == unlimited:
 	case v.ev.Kind == KindPointer:
 		x.s, was = fit(x.s, pointerLimit, appendInside)
+	case f.limit > 0:
+		x.s, was = fit(x.s, f.limit, appendInside)
 	case t.limit > 0:
 		x.s, was = cut(x.s, t.limit)
 	}

@@ -166,7 +166,7 @@ fails where they differ. What the columns mean is in [format.md](format.md); how
   is missing), a repeat (a row_hash that is there twice), and a swap or a change (a prev_hash that is not the row_hash of seq − 1;
   only the first row of a later epoch, a chain-reset, begins from another). The pointer of a row has them too.
 - Whatever a producer wrote stays a value. JSON is escaped also where some reader of lines would end one (U+0085, U+2028, U+2029); CEF and LEEF are escaped as
-  said below. Text that is cut is cut between characters, ends in …, and is listed.
+  said below. Text that is cut is cut between characters, ends in …, and is listed; what an order's reference or a test's name has beyond 256 bytes always is.
 - A row that is too large for a destination is sent as a **pointer**: the same event without its content, every text but the tenant's id cut to 96 bytes, 7,680 bytes at
   most. Its id is the row's.
 - **Heads** of anchors, **notices of erasures** and **tests** of destinations are events too: see Kinds.

@@ -39,9 +39,9 @@ var native = newTable(0, "cut", []field{
 	{path: "head.note", source: headNote},
 	{path: "erasure.order", source: erasureOrder},
 	{path: "erasure.redaction", source: erasureWhat},
-	{path: "erasure.requestRef", source: erasureRef},
+	{path: "erasure.requestRef", source: erasureRef, limit: refLimit},
 	{path: "erasure.ranges", source: erasureRanges},
 	{path: "check.test", source: checkTest, typ: truthValue},
-	{path: "check.destination", source: checkDestination},
-	{path: "check.nonce", source: checkNonce},
+	{path: "check.destination", source: checkDestination, limit: refLimit},
+	{path: "check.nonce", source: checkNonce, limit: refLimit},
 })

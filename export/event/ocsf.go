@@ -189,11 +189,11 @@ func unmapped(at string) []field {
 		{path: "head.note", source: headNote},
 		{path: "erasure.order", source: erasureOrder},
 		{path: "erasure.what", source: asText(erasureWhat)},
-		{path: "erasure.request_ref", source: erasureRef},
+		{path: "erasure.request_ref", source: erasureRef, limit: refLimit},
 		{path: "erasure.ranges", source: asText(erasureRanges), limit: unlimited},
 		{path: "check.test", source: checkTest, typ: truthValue},
-		{path: "check.destination", source: checkDestination},
-		{path: "check.nonce", source: checkNonce},
+		{path: "check.destination", source: checkDestination, limit: refLimit},
+		{path: "check.nonce", source: checkNonce, limit: refLimit},
 	}
 	for i := range fields {
 		fields[i].path = at + fields[i].path

@@ -20,7 +20,7 @@ import (
 )
 
 // count is how many events are checked, of every kind.
-const count = 4000
+const count = 3000
 
 // A fact says what an event is about, for who reads it in another form.
 type fact struct {

@@ -239,7 +239,14 @@ func (m *maker) sentinel() chain.Sentinel {
 	return s
 }
 
-func (m *maker) text() string { return Hostile[m.rng.IntN(len(Hostile))] }
+// text returns one of Hostile, seldom the long one.
+func (m *maker) text() string {
+	s := Hostile[m.rng.IntN(len(Hostile))]
+	if len(s) > 2000 && m.rng.IntN(8) > 0 {
+		return "long, but not this time"
+	}
+	return s
+}
 
 func (m *maker) hash() (h chain.Hash) {
 	for i := range h {
