@@ -154,6 +154,7 @@ func (a *Archive) Refresh(ctx context.Context) error {
 	}
 	a.view.Store(v)
 	a.src.turn()
+	a.ends.turn()
 	return nil
 }
 

@@ -11,17 +11,22 @@ import (
 )
 
 // Turn returns the rows of a turn, of all logs of the tenant: seqWithinTurn
-// ascending, then by time. A turn that is unknown has none. session "" means any.
+// ascending, then by time. A turn that is unknown has none. With a session, rows of
+// another one are left out; those that name none, as entries of interaction logs
+// do, are not. session "" means any.
 //
 // What is wrong with an object is an error that matches [ErrTampered]; the rows
 // that were found in others come all the same.
 func (a *Archive) Turn(ctx context.Context, tenant, session, turn string) ([]*Row, error) {
-	by := parquet.Match{parquet.Is("turn_id", turn)}
+	matches := by("turn_id", turn)
 	if session != "" {
-		by = append(by, parquet.Is("session_id", session))
+		matches = []parquet.Match{
+			{parquet.Is("turn_id", turn), parquet.Is("session_id", session)},
+			{parquet.Is("turn_id", turn), parquet.Null("session_id")},
+		}
 	}
-	rows, err := a.find(ctx, lookup{tenant: tenant, by: []parquet.Match{by}, match: func(row *chain.Row) bool {
-		return has(row.TurnID, turn) && (session == "" || has(row.SessionID, session))
+	rows, err := a.find(ctx, lookup{tenant: tenant, by: matches, match: func(row *chain.Row) bool {
+		return has(row.TurnID, turn) && (session == "" || !row.SessionID.Valid || row.SessionID.S == session)
 	}})
 	slices.SortFunc(rows, inTurn)
 	return rows, err

@@ -67,6 +67,7 @@ type endCache struct {
 	mu    sync.Mutex
 	byKey map[string]*parquet.Remote
 	bytes int64
+	full  bool // one was not kept
 }
 
 func (c *endCache) get(key string) *parquet.Remote {
@@ -75,16 +76,29 @@ func (c *endCache) get(key string) *parquet.Remote {
 	return c.byKey[key]
 }
 
-// put keeps the end of an object of size bytes. All of them take no more than
-// limit, about.
+// put keeps the end of an object of size bytes, as long as all of them take no more
+// than limit, about. Which are kept does not change then, until a turn: who reads
+// all of many again and again finds those at least.
 func (c *endCache) put(key string, r *parquet.Remote, size, limit int64) {
 	const footer = 64 << 10 // once it is decoded
 	weight := min(size, max(64<<10, min(size/192, 1<<20))) + footer
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.byKey == nil || c.bytes+weight > limit {
-		c.byKey, c.bytes = map[string]*parquet.Remote{}, 0
+	if c.full = c.bytes+weight > limit; c.full {
+		return
+	}
+	if c.byKey == nil {
+		c.byKey = map[string]*parquet.Remote{}
 	}
 	c.byKey[key] = r
 	c.bytes += weight
+}
+
+// turn makes room for the ends of new objects, where there is none left.
+func (c *endCache) turn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.full {
+		c.byKey, c.bytes, c.full = nil, 0, false
+	}
 }

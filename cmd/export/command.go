@@ -55,6 +55,7 @@ func commands() []command {
 		{"range", "the records of a range of time, of one tenant or all", timeRange},
 		{"record", "the record of an id, or of a place in a log", record},
 		{"subject", "all records of a person, in all logs", subject},
+		{"replay", "a bundle from which a turn or a decision can be run again", replayTurn},
 		{"check-jsonl", "whether exported lines fit together, without the archive", checkJSONL},
 		{"stream", "send rows to destinations, for as long as it runs", streams},
 		{"status", "how destinations stand", status},

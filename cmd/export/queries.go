@@ -31,7 +31,7 @@ Flags:
   --turn ID
         turnId; of decisions the decisionId, of interaction logs the traceId.
   --session ID
-        Only the rows of this session.
+        Only records of this session, and those that name none.
 ` + commonHelp
 
 func turn(ctx context.Context, c call) (int, error) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/export"
 	"github.com/ledgerlake/ledgerlake/internal/reach"
@@ -125,7 +127,7 @@ type query struct {
 }
 
 func newQuery(name string) *query {
-	q := &query{reading: newReading(name), chunk: 1, gated: map[string]bool{}}
+	q := &query{reading: newReading(name), chunk: 500, gated: map[string]bool{}}
 	q.define(q.Flags)
 	return q
 }
@@ -154,15 +156,15 @@ func (q *query) write(c call, rows iter.Seq2[*export.Row, error]) (code int, err
 	}
 	defer q.abort()
 	for row, err := range rows {
-		if errors.Is(err, export.ErrTampered) {
+		if err == nil {
+			err = q.put(row)
+		}
+		if errors.Is(err, export.ErrTampered) || errors.Is(err, audit.ErrRestore) || errors.Is(err, chain.ErrResidual) {
 			code = exitTampered
 			if _, err := fmt.Fprintf(c.stderr, "%s: %v\n", program, err); err != nil {
 				return exitCannotRun, err
 			}
 			continue
-		}
-		if err == nil {
-			err = q.put(row)
 		}
 		if err != nil {
 			return exitCannotRun, err
