@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -141,6 +142,9 @@ func (e *exporter) streamed(ctx context.Context) (stream.Settings, []stream.Dest
 		Archive: e.bucket, Root: e.root, Keys: e.ring, LogKeys: e.logKeys, ControlTopic: c.ControlTopic, Version: version,
 		ID: rand.Text(), Memory: c.Memory, Poll: c.Poll, GovernEvery: c.GovernEvery, CursorEvery: c.CursorEvery, StandBy: c.StandBy,
 		Now: time.Now, Jitter: jitter,
+	}
+	if s.Instance = c.Instance; s.Instance == "" {
+		s.Instance, _ = os.Hostname()
 	}
 	var all []stream.Destination
 	for i := range e.destinations {

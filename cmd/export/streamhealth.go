@@ -59,6 +59,7 @@ type destinationHealth struct {
 	Name         string `json:"name"`
 	State        string `json:"state"` // "" while another process has it
 	Leads        bool   `json:"leads"`
+	RowsToGo     int64  `json:"rowsToGo"` // in data files
 	SegmentsToGo int64  `json:"segmentsToGo"`
 }
 
@@ -76,7 +77,7 @@ func (h *health) ready() streamReadiness {
 		why = append(why, "the archive is not open yet")
 	}
 	for _, s := range all {
-		r.Destinations = append(r.Destinations, destinationHealth{s.Name, s.State, s.Leads, s.Segments})
+		r.Destinations = append(r.Destinations, destinationHealth{s.Name, s.State, s.Leads, s.Rows, s.Segments})
 		switch {
 		case s.State == stream.Suspended, s.State == stream.Invalid:
 			why = append(why, s.Name+" is "+s.State)
@@ -142,6 +143,7 @@ func (m *streamMetrics) events() stream.Events {
 type standingMetrics struct{ health *health }
 
 var (
+	rowsDesc    = desc("lag_rows", "Rows in data files that a destination has not got yet, of lines in which it is that far behind.", "destination")
 	lagDesc     = desc("lag_segments", "Segments of which a destination has not got all yet.", "destination")
 	oldestDesc  = desc("oldest_undelivered_seconds", "How long the oldest of them has been archived; 0 where there is none.", "destination")
 	stoppedDesc = desc("stopped_logs", "Logs that wait: their cursor does not match, a row does not check, or an event is refused for good. Any is an alarm.", "destination")
@@ -156,7 +158,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe implements [prometheus.Collector].
 func (*standingMetrics) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{lagDesc, oldestDesc, stoppedDesc, failingDesc, leadsDesc, stateDesc} {
+	for _, d := range []*prometheus.Desc{rowsDesc, lagDesc, oldestDesc, stoppedDesc, failingDesc, leadsDesc, stateDesc} {
 		c <- d
 	}
 }
@@ -171,6 +173,7 @@ func (m *standingMetrics) Collect(c chan<- prometheus.Metric) {
 		if !s.Oldest.IsZero() {
 			oldest = time.Since(s.Oldest).Seconds()
 		}
+		gauge(rowsDesc, float64(s.Rows), s.Name)
 		gauge(lagDesc, float64(s.Segments), s.Name)
 		gauge(oldestDesc, oldest, s.Name)
 		gauge(stoppedDesc, float64(s.Stopped), s.Name)

@@ -54,7 +54,7 @@ func (r *streamReport) progress(all []stream.Standing) {
 	r.mu.Unlock()
 	r.log.Info("progress", fields...)
 	for _, s := range all {
-		f := []zap.Field{zap.String("destination", s.Name), zap.String("state", s.State), zap.Int64("segmentsToGo", s.Segments), zap.Int("stoppedLogs", s.Stopped)}
+		f := []zap.Field{zap.String("destination", s.Name), zap.String("state", s.State), zap.Int64("rowsToGo", s.Rows), zap.Int64("segmentsToGo", s.Segments), zap.Int("stoppedLogs", s.Stopped)}
 		if !s.Oldest.IsZero() {
 			f = append(f, zap.Time("oldest", s.Oldest))
 		}

@@ -21,6 +21,7 @@ type destination struct {
 	doc         document
 	state       *State // as of its document
 	probed      time.Time
+	led         bool  // this process had the lease
 	told        int64 // the count of the state that was told last
 
 	mu       sync.Mutex
@@ -38,6 +39,7 @@ type Standing struct {
 	Runners    int   // lines, backfills too
 	Stopped    int   // logs that wait for somebody
 	Failing    int   // lines that cannot be read
+	Rows       int64 // in data files that are not delivered yet, of lines that are behind their segments
 	Segments   int64 // that are not delivered yet
 	// Oldest is when the oldest of them was archived, by the store; zero where
 	// there is none.
@@ -47,6 +49,7 @@ type Standing struct {
 
 // lag is how far a runner is behind.
 type lag struct {
+	rows     int64
 	segments int64
 	oldest   time.Time
 	stopped  int
@@ -80,6 +83,7 @@ func (d *destination) stands() Standing {
 	s := d.standing
 	s.Runners = len(d.runners)
 	for _, l := range d.runners {
+		s.Rows += l.rows
 		s.Segments += l.segments
 		s.Stopped += l.stopped
 		if l.failing {
@@ -127,10 +131,11 @@ func (d *destination) tell(what string, err error) {
 
 // term is the time in which this process holds the lease.
 func (d *destination) term(ctx context.Context) error {
-	l := &lease{d: d, doc: document{e: d.e, key: leaseKey(d.Name)}}
+	l := &lease{d: d, doc: document{e: d.e, key: leaseKey(d.Name)}, first: !d.led}
 	if err := l.acquire(ctx); err != nil {
 		return err
 	}
+	d.led = true
 	held, lose := context.WithCancelCause(ctx)
 	beats := make(chan struct{})
 	go func() {
@@ -475,18 +480,14 @@ func (d *destination) dismiss(r *runner) {
 
 // passed takes note of how far a runner is.
 func (d *destination) passed(r *runner) {
-	l := lag{}
+	l := lag{rows: r.todo}
 	if r.v != nil {
 		l.segments = max(r.v.next()-r.ordinal, 0)
 		if l.segments > 0 && r.ordinal >= r.v.watermark() {
 			l.oldest = r.v.segment(r.ordinal).Modified
 		}
 	}
-	for _, g := range r.lanes {
-		if g.stopped != nil {
-			l.stopped++
-		}
-	}
+	l.stopped = len(r.waiting)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.runners[r] != nil {

@@ -28,6 +28,7 @@ type lane struct {
 	read   position // what was read
 	behind bool     // it goes on in data files
 
+	said     string    // what was told of it
 	stopped  error     // it is not as it must be, or waits at a poisoned event
 	until    time.Time // when that is looked at again
 	attempts int
@@ -62,7 +63,8 @@ type runner struct {
 	ordinal int64                   // segments in front of it were looked at
 	day     string                  // data files of days before it are passed
 	behind  bool                    // some lane is
-	held    bool                    // some lane is stopped: day does not move
+	waiting map[*lane]bool          // those that are stopped
+	todo    int64                   // rows in data files that are not delivered yet
 	void    map[int64]bool          // ordinals that were declared void
 	heads   heads
 
@@ -85,7 +87,7 @@ func newRunner(d *destination, l archive.Line, j *job) (*runner, error) {
 		return nil, err
 	}
 	r := &runner{
-		e: e, d: d, line: l, job: j, watch: e.watches.of(l), lanes: map[string]*lane{}, void: map[int64]bool{},
+		e: e, d: d, line: l, job: j, watch: e.watches.of(l), lanes: map[string]*lane{}, waiting: map[*lane]bool{}, void: map[int64]bool{},
 		hashers: chain.NewHashers(e.s.LogKeys), plain: chain.NewHasher(nil), encoder: encoder,
 		doc: document{e: e, key: cursorKey(d.Name, j.id(), l)},
 	}
@@ -135,7 +137,7 @@ func (r *runner) loop(ctx context.Context) error {
 			failed++
 			r.d.failed(r, err)
 			err = r.rest(ctx, r.e.backOff(failed))
-		case !more && r.job != nil && !r.held:
+		case !more && r.job != nil && !r.held():
 			return nil
 		case !more:
 			failed = 0
@@ -243,6 +245,7 @@ func (r *runner) adopt(c *Cursors) {
 	r.head = *c
 	r.head.Logs = nil
 	clear(r.lanes)
+	clear(r.waiting)
 	for _, at := range logs {
 		g := &lane{Cursor: at}
 		g.read = g.acked()
@@ -263,6 +266,7 @@ func (r *runner) begin(ctx context.Context) error {
 		Topic: r.line.Topic, TopicID: r.line.TopicID, Partition: r.line.Partition, Logs: nil,
 	}
 	clear(r.lanes)
+	clear(r.waiting)
 	r.behind, r.dirty = true, true
 	if r.d.FromNow && r.job == nil {
 		ends, err := r.ends(ctx, r.v)
@@ -305,8 +309,10 @@ func (r *runner) laneOf(tenant string) *lane {
 // stop has a lane wait; others go on. It is looked at again after a while: what
 // is wrong may be mended.
 func (r *runner) stop(g *lane, err error) {
-	told := g.stopped != nil && g.stopped.Error() == err.Error()
+	told := g.said == err.Error()
 	g.attempts++
+	g.said = err.Error()
+	r.waiting[g] = true
 	g.stopped, g.until, g.behind = err, r.e.s.Now().Add(r.e.backOff(g.attempts+4)), false
 	if !told && r.e.s.Events.Stopped != nil {
 		r.e.s.Events.Stopped(r.d.Name, r.line, g.Tenant, err)
@@ -316,13 +322,9 @@ func (r *runner) stop(g *lane, err error) {
 // wake has lanes go on whose time to wait is over.
 func (r *runner) wake() {
 	now := r.e.s.Now()
-	r.held = false
-	for _, g := range r.lanes {
-		switch {
-		case g.stopped == nil:
-		case now.Before(g.until):
-			r.held = true
-		default:
+	for g := range r.waiting {
+		if !now.Before(g.until) {
+			delete(r.waiting, g)
 			g.stopped = nil
 			g.read = g.acked()
 			g.behind, r.behind = true, true
@@ -330,6 +332,9 @@ func (r *runner) wake() {
 		}
 	}
 }
+
+// held reports whether some lane is stopped: days and segments are not over then.
+func (r *runner) held() bool { return len(r.waiting) > 0 }
 
 // due says when the cursors may be stored again; not after now where they may at
 // once. Large documents are stored less often.
@@ -340,6 +345,7 @@ func (r *runner) due() time.Duration {
 
 // storeDue stores the cursors where it is time.
 func (r *runner) storeDue(ctx context.Context) error {
+	r.d.passed(r)
 	if !r.dirty || r.due() > 0 && !r.d.Stepwise {
 		return nil
 	}

@@ -13,15 +13,17 @@ import (
 // that it lives. It keeps two from doing the same work; that they do not both move
 // a cursor is the cursors' own doing.
 type lease struct {
-	d   *destination
-	doc document
-	now Lease
+	d     *destination
+	doc   document
+	now   Lease
+	first bool // this process never had it
 }
 
 // A Lease is the document of a lease.
 type Lease struct {
 	V     int          `json:"v"`
 	By    string       `json:"by"` // "" where it was given back
+	At    string       `json:"at"` // its instance
 	Count int64        `json:"count"`
 	Time  archive.Time `json:"time"`
 }
@@ -56,7 +58,8 @@ func (l *lease) acquire(ctx context.Context) error {
 			if at.Count != seen.Count || at.By != seen.By {
 				seen, since = at, l.d.e.s.Now()
 			}
-			if err != nil || at.By == "" || at.By == l.d.e.s.ID || l.d.e.s.Now().Sub(since) >= l.d.e.s.StandBy {
+			restarted := l.first && at.At != "" && at.At == l.d.e.s.Instance
+			if err != nil || at.By == "" || at.By == l.d.e.s.ID || restarted || l.d.e.s.Now().Sub(since) >= l.d.e.s.StandBy {
 				l.now = at
 				err = l.write(ctx, l.d.e.s.ID)
 				if err == nil {
@@ -77,7 +80,7 @@ func (l *lease) acquire(ctx context.Context) error {
 }
 
 func (l *lease) write(ctx context.Context, by string) error {
-	l.now = Lease{V: docVersion, By: by, Count: l.now.Count + 1, Time: archive.Time{Time: l.d.e.s.Now()}}
+	l.now = Lease{V: docVersion, By: by, At: l.d.e.s.Instance, Count: l.now.Count + 1, Time: archive.Time{Time: l.d.e.s.Now()}}
 	body, err := json.Marshal(&l.now)
 	if err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
@@ -56,7 +58,7 @@ func (r *runner) pass(ctx context.Context) (more bool, err error) {
 	if err := r.readHeads(ctx); err != nil {
 		return false, err
 	}
-	if r.v.catalog != nil && !r.behind && !r.held {
+	if r.v.catalog != nil && !r.behind && !r.held() {
 		for _, p := range r.v.catalog.Parts {
 			r.day = max(r.day, p.Day)
 		}
@@ -84,6 +86,9 @@ func (r *runner) lingers() bool {
 func (r *runner) files(ctx context.Context) error {
 	v := r.v
 	live := r.e.s.Now()
+	if err := r.count(ctx); err != nil {
+		return err
+	}
 	for _, ref := range v.parts(r.day) {
 		files, err := r.part(ctx, &ref)
 		if err != nil {
@@ -105,11 +110,30 @@ func (r *runner) files(ctx context.Context) error {
 				live = r.e.s.Now()
 			}
 		}
-		if !r.held {
+		if !r.held() {
 			r.day = ref.Day
 		}
 	}
-	r.v = v
+	r.v, r.todo = v, 0
+	return nil
+}
+
+// count counts the rows that files are read for.
+func (r *runner) count(ctx context.Context) error {
+	r.todo = 0
+	for _, ref := range r.v.parts(r.day) {
+		files, err := r.part(ctx, &ref)
+		if err != nil {
+			return err
+		}
+		for i := range files {
+			f := &files[i]
+			if g := r.laneOf(f.Tenant); g != nil {
+				r.todo += max(f.LastSeq+1-max(f.FirstSeq, g.read.next), 0)
+			}
+		}
+	}
+	r.d.passed(r)
 	return nil
 }
 
@@ -404,7 +428,7 @@ func (r *runner) take(ctx context.Context, g *lane, row *chain.Row, verified boo
 		}
 		items = append(items, notices...)
 	}
-	g.read, g.behind = after, false
+	g.read, g.behind, r.todo = after, false, max(r.todo-1, 0)
 	r.touched[g] = struct{}{}
 	r.dirty = true
 	return r.add(ctx, items...)
@@ -512,6 +536,9 @@ func (r *runner) ends(ctx context.Context, v *view) (map[string]position, error)
 			}
 		}
 	}
+	if err := r.learn(ctx, v.segments); err != nil {
+		return nil, err
+	}
 	void := map[int64]bool{}
 	for _, m := range slices.Backward(v.segments) {
 		seg, err := r.metadata(ctx, m.Key)
@@ -541,6 +568,9 @@ func (r *runner) ends(ctx context.Context, v *view) (map[string]position, error)
 
 // metadata reads what a segment says of itself.
 func (r *runner) metadata(ctx context.Context, key string) (*archive.Segment, error) {
+	if m := r.watch.knows(key); m != nil {
+		return m, nil
+	}
 	const tail = 64 << 10
 	body, size, err := r.e.s.Archive.GetTail(ctx, key, tail)
 	if err != nil {
@@ -561,5 +591,22 @@ func (r *runner) metadata(ctx context.Context, key string) (*archive.Segment, er
 	if err != nil {
 		return nil, tampered("%s: %w", key, err)
 	}
+	r.watch.remember(key, m)
 	return m, nil
+}
+
+// learn reads the metadata of segments, many at a time, so that it is remembered.
+func (r *runner) learn(ctx context.Context, segments []archive.Object) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(2 * segmentsAhead)
+	for _, o := range segments {
+		g.Go(func() error {
+			_, err := r.metadata(gctx, o.Key)
+			if errors.Is(err, export.ErrTampered) {
+				return nil // who needs it says so
+			}
+			return err
+		})
+	}
+	return g.Wait()
 }

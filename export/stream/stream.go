@@ -65,6 +65,10 @@ type Settings struct {
 
 	// ID names this process: no other has it, nor will have.
 	ID string
+	// Instance is a name that stays when a process is started again in the place of
+	// one that died: it then need not be waited for. "" is none. Of two that live,
+	// the one that was started last goes on, and the other stands by.
+	Instance string
 	// Memory bounds what is read ahead, in bytes. Each destination has its share
 	// of it, so that none holds up another; one object is read however large.
 	Memory int64

@@ -143,16 +143,20 @@ func (v *verifier) file(ctx context.Context, f *archive.CatalogFile, g *Cursor) 
 // segments goes down from the newest segment.
 func (v *verifier) segments(ctx context.Context) error {
 	void := map[int64]bool{}
-	for i, o := range slices.Backward(v.r.v.segments) {
-		if len(v.open) == 0 {
-			return nil
-		}
-		if len(v.r.v.segments)-i > verifySegments {
-			v.cutOff = true
-			return nil
-		}
-		if err := v.segment(ctx, o.Key, void); err != nil {
+	all := v.r.v.segments
+	v.cutOff = len(all) > verifySegments
+	all = all[len(all)-min(len(all), verifySegments):]
+	const atOnce = 64
+	for len(all) > 0 && len(v.open) > 0 {
+		some := all[len(all)-min(len(all), atOnce):]
+		all = all[:len(all)-len(some)]
+		if err := v.r.learn(ctx, some); err != nil {
 			return err
+		}
+		for _, o := range slices.Backward(some) {
+			if err := v.segment(ctx, o.Key, void); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

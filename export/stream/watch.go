@@ -73,6 +73,31 @@ type watch struct {
 	v       *view
 	looked  time.Time
 	anchors anchors
+	known   map[string]*archive.Segment // metadata of segments, by key; without frontiers
+}
+
+// knownSegments is how many segments' metadata is remembered of a line.
+const knownSegments = 4096
+
+// knows returns the metadata of a segment that was read before; nil where it is not
+// remembered.
+func (w *watch) knows(key string) *archive.Segment {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.known[key]
+}
+
+func (w *watch) remember(key string, m *archive.Segment) {
+	for i := range m.Logs {
+		m.Logs[i].Frontier = nil
+	}
+	m.Duplicates, m.Gaps = nil, nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.known == nil || len(w.known) >= knownSegments {
+		w.known = map[string]*archive.Segment{}
+	}
+	w.known[key] = m
 }
 
 // How old a catalog may be before it is read again though nothing was missed, and

@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/chain"
@@ -121,17 +122,23 @@ type Manifest struct {
 // each event that is no record.
 func (s *Sink) Deliver(ctx context.Context, batch []sink.Message) sink.Result {
 	r := sink.Result{Verdicts: make([]sink.Verdict, len(batch))}
+	var g errgroup.Group
+	g.SetLimit(filesAtOnce)
 	for _, group := range groups(batch) {
-		v := s.verdict(s.write(ctx, batch, group))
-		for _, i := range group {
-			r.Verdicts[i] = v
-		}
-		if v.Outcome == sink.Suspend {
-			break
-		}
+		g.Go(func() error {
+			v := s.verdict(s.write(ctx, batch, group))
+			for _, i := range group {
+				r.Verdicts[i] = v
+			}
+			return nil
+		})
 	}
+	_ = g.Wait()
 	return r
 }
+
+// filesAtOnce is how many files are written at once.
+const filesAtOnce = 8
 
 func (s *Sink) verdict(err error) sink.Verdict {
 	refused := s.o.Refused
