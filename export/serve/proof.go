@@ -253,7 +253,7 @@ func (s *Server) worth(b *proof.Bundle, found *proof.Found, v *proof.Checked) *c
 	case v.Unsigned:
 		r.State, r.Text = checkUnsigned, "It checks against the newest anchors, and no key that this server knows vouches for them."
 	case v.Exit == 0:
-		r.State, r.Text = checkProved, "It checks, and "+r.Key+"."
+		r.State, r.Text = checkProved, "It checks, and its tree is "+r.Key+"."
 	default:
 		r.State, r.Text = checkPartly, "Its place checks. What it said cannot all be checked: it was erased, or its log is keyed."
 	}

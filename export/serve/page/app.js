@@ -103,7 +103,7 @@ async function show(quietly = false) {
     $('view').replaceChildren(...nodes.nodes);
     title(...nodes.title);
     say(nodes.text);
-    nodes.then?.();
+    nodes.after?.();
   } catch (error) {
     if (round === state.round) failed(error);
   }
@@ -137,7 +137,7 @@ async function turn(now, round) {
   const checks = new Checks(now.tenant, round);
   const nodes = view.turn(t, checks);
   const begin = t.steps.length ? `, ${t.sums.start.slice(0, 10)} ${t.sums.start.slice(11, 19)} UTC` : '';
-  return { nodes, title: ['Turn ', id(now.turn)], text: `${count(t.steps.length, 'step')}${begin}.`, then: () => checks.run($('turn-sums')) };
+  return { nodes, title: ['Turn ', id(now.turn)], text: `${count(t.steps.length, 'step')}${begin}.`, after: () => checks.run($('turn-sums')) };
 }
 
 function incomplete(complete) {

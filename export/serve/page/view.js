@@ -161,7 +161,7 @@ function tags(s) {
 function facts(t, s) {
   const all = [];
   if (s.model) all.push(model(s.model, s));
-  if (s.fallback) all.push(fallback(s.fallback));
+  all.push(ladder(s.model, s.fallback));
   if (s.providerCascade) all.push(pivot(s.providerCascade));
   if (s.toolCascade) all.push(cascade(s.toolCascade));
   const spent = cost(s);
@@ -169,36 +169,40 @@ function facts(t, s) {
   if (s.rejected) all.push(el('p', {}, 'Rejected: ', shown(s.rejected, 80)));
   if (s.notActed) all.push(notActed(s.notActed));
   if (s.erased) all.push(erased(s.erased));
-  return all;
+  return all.filter(Boolean);
 }
 
 const join = (list, between) => list.flatMap((x, i) => (i ? [between, x] : [x]));
 
 function model(m, s) {
   const words = [];
-  const other = m.requested && m.requested !== m.resolved;
-  if (other) words.push(el('span', {}, hear('asked for '), shown(m.requested, 80), arrow(), hear('ran '), el('b', {}, shown(m.resolved || 'nothing', 80))));
-  else if (m.resolved && (s.tool || s.kind !== 'call')) words.push(shown(m.resolved, 80));
+  const none = !m.resolved || m.resolved === 'unresolved';
+  if (m.requested && m.requested !== m.resolved && !m.chain.length && !s.fallback) {
+    words.push(el('span', {}, hear('asked for '), shown(m.requested, 80), arrow(), none ? 'no model ran' : [hear('ran '), el('b', {}, shown(m.resolved, 80))]));
+  } else if (!none && (s.tool || s.kind !== 'call')) words.push(shown(m.resolved, 80));
   if (m.provider) words.push(shown(m.provider, 60));
   if (m.transport) words.push(shown(m.transport, 60));
   if (m.reason) words.push(shown(m.reason, 60));
-  const p = el('p', {}, ...join(words, ' · '));
-  if (m.chain.length) {
-    p.append(words.length ? ' · ' : '', hear('tried before: '));
-    m.chain.slice(0, 20).forEach((tried) => p.append(el('span', { class: 'tried' }, shown(tried, 60)), arrow()));
-    if (m.chain.length > 20) p.append(`… ${m.chain.length - 20} more `, arrow());
-    p.append(shown(m.resolved || '?', 60));
-    if (m.rung !== null) p.append(` (rung ${number(m.rung)})`);
-  }
-  return p;
+  return words.length ? el('p', {}, ...join(words, ' · ')) : null;
 }
 
-function fallback(f) {
-  const p = el('p', {}, 'Fallback', f.from || f.to ? ' ' : '', f.from ? shown(f.from, 80) : null, f.to ? [arrow(), el('b', {}, shown(f.to, 80))] : null);
-  if (f.reason) p.append(', ', shown(f.reason, 80));
-  if (f.step !== null) p.append(`, ladder step ${f.originalStep === null ? '' : `${number(f.originalStep)} to `}${number(f.step)}`);
-  if (f.inFamily === false) p.append(', out of the family');
-  if (f.regression) p.append(', ', el('b', {}, 'worse than what was left'));
+const mostTried = 20;
+
+// ladder shows the models that were tried, and the one that ran.
+function ladder(m, f) {
+  const tried = m?.chain.length ? m.chain : f?.from ? [f.from] : [];
+  const ran = f?.to || m?.resolved;
+  if (!tried.length && !f) return null;
+  const p = el('p', {}, 'Ladder ');
+  for (const name of tried.slice(0, mostTried)) p.append(el('span', { class: 'tried' }, hear('tried '), shown(name, 60)), arrow());
+  if (tried.length > mostTried) p.append(`${number(tried.length - mostTried)} more`, arrow());
+  p.append(hear('then '), el('b', {}, shown(ran || '?', 80)));
+  const words = [];
+  if (f?.reason) words.push(shown(f.reason, 80));
+  if (f && f.step !== null) words.push(f.originalStep === null ? `step ${number(f.step)}` : `step ${number(f.originalStep)} to ${number(f.step)}`);
+  else if (m && m.rung !== null) words.push(`rung ${number(m.rung)}`);
+  if (f?.inFamily === false) words.push('out of the family');
+  if (words.length) p.append(' (', ...join(words, ', '), ')');
   return p;
 }
 
@@ -220,7 +224,7 @@ function cost(s) {
   if (s.inputTokens !== null || s.outputTokens !== null) all.push(`${number(s.inputTokens ?? 0)} tokens in, ${number(s.outputTokens ?? 0)} out`);
   if (s.cacheReadTokens) all.push(`${number(s.cacheReadTokens)} from cache`);
   if (s.microUsd !== null) all.push(price(s.microUsd));
-  if (s.finishReason && s.finishReason !== 'stop') all.push(el('span', {}, 'ended by ', shown(s.finishReason, 60)));
+  if (s.finishReason && s.finishReason !== 'stop' && !s.failed) all.push(el('span', {}, 'ended by ', shown(s.finishReason, 60)));
   return all;
 }
 
@@ -271,7 +275,7 @@ const firstPart = 20000;
 // json shows the text of a record; what is long by and by.
 function json(text) {
   const all = indented(text);
-  const pre = el('pre', { tabindex: '0', role: 'region', 'aria-label': 'The record as JSON' }, all.slice(0, firstPart));
+  const pre = el('pre', { tabindex: '0', role: 'group', 'aria-label': 'The record as JSON' }, all.slice(0, firstPart));
   if (all.length <= firstPart) return pre;
   const rest = el('button', { type: 'button' }, `Show all of it (${bytes(all.length)})`);
   rest.addEventListener('click', () => { pre.textContent = all; rest.remove(); pre.focus(); });
@@ -282,11 +286,13 @@ function json(text) {
 
 function subagent(tenant, a, show) {
   const nested = el('div', { hidden: true });
+  const deeper = a.subagents.length ? el('ul', {}, a.subagents.map((b) => lower(tenant, b))) : null; // nested has them too
   const button = el('button', { type: 'button', 'aria-expanded': 'false' }, 'Show its steps', el('span', { class: 'hear' }, ' here: ', plain(a.turn)));
   button.addEventListener('click', async () => {
     const open = button.getAttribute('aria-expanded') !== 'true';
     button.setAttribute('aria-expanded', String(open));
     nested.hidden = !open;
+    if (deeper) deeper.hidden = open;
     if (open && !nested.hasChildNodes()) {
       try {
         const title = `sub-${++serial}`;
@@ -302,7 +308,7 @@ function subagent(tenant, a, show) {
     el('h3', {}, 'Subagent ', link({ tenant, session: a.session, turn: a.turn }, id(a.turn))),
     el('span', { class: 'buttons' }, button),
     el('p', { class: 'soft num' }, summary(a.sums)), nested);
-  if (a.subagents.length) card.append(el('ul', {}, a.subagents.map((b) => lower(tenant, b))));
+  if (deeper) card.append(deeper);
   return el('li', { class: 'sub' }, card);
 }
 

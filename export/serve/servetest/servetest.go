@@ -41,6 +41,12 @@ func Story() []string { return strings.Split(strings.TrimSuffix(story, "\n"), "\
 // Archive returns an archive with the story, compacted as far as its last record
 // but the newest, and signed.
 func Archive() *prooftest.Archive {
+	a, _ := Growing()
+	return a
+}
+
+// Growing returns the same archive with its line, for more to be added.
+func Growing() (*prooftest.Archive, *prooftest.Line) {
 	a := prooftest.New()
 	a.Signers = append(a.Signers, prooftest.Signer("anchors.example"))
 	l := a.Line("audit.calls", 0)
@@ -58,7 +64,7 @@ func Archive() *prooftest.Archive {
 			prooftest.Erase(row, order)
 		}
 	}})
-	return a
+	return a, l
 }
 
 // Add adds a record as its producer sent it.
