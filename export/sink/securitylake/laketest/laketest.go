@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"sync"
 	"time"
@@ -90,13 +91,48 @@ func Check(key string, body []byte) error {
 		return errors.New("no rows")
 	}
 	for _, g := range f.Metadata().RowGroups {
+		if g.TotalCompressedSize > 256<<20 {
+			return fmt.Errorf("a row group of %d bytes", g.TotalCompressedSize)
+		}
 		for _, c := range g.Columns {
 			if c.MetaData.Codec != format.Zstd {
 				return fmt.Errorf("column %v is compressed by %v", c.MetaData.PathInSchema, c.MetaData.Codec)
 			}
 		}
 	}
+	if err := checkPages(f); err != nil {
+		return err
+	}
 	return checkRows(f, m[1])
+}
+
+// checkPages wants pages of 1 MB before they are compressed: more is only what
+// the last value of one has beyond that.
+func checkPages(f *parquet.File) error {
+	const most = 1<<20 + 1<<17
+	for _, g := range f.RowGroups() {
+		for i, c := range g.ColumnChunks() {
+			pages := c.Pages()
+			for {
+				p, err := pages.ReadPage()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					return errors.Join(err, pages.Close())
+				}
+				size := p.Size()
+				parquet.Release(p)
+				if size > most {
+					return errors.Join(fmt.Errorf("column %d has a page of %d bytes", i, size), pages.Close())
+				}
+			}
+			if err := pages.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // A row is what is looked at of an event.
