@@ -1,5 +1,5 @@
 #!/bin/sh
-# make it, it-spark, torture, trial, bench-verify, bench-compact: everything that needs real components. Arguments go to
+# make it, it-spark, torture, trial, bench-verify, bench-compact, bench-lookup: everything that needs real components. Arguments go to
 # go test, or with torture first to it/torture.
 #
 #   it/run.sh                        all tests
@@ -9,6 +9,7 @@
 #   it/run.sh torture -minutes 20    real kills under load (docs/torture.md)
 #   it/run.sh bench-verify -rows 2000000  verify beside DuckDB on an archive of so many rows
 #   it/run.sh bench-compact -rows 1000000 compact on an archive of so many rows, beside DuckDB's COPY of the same files
+#   it/run.sh bench-lookup -rows 5000000  GETs and bytes of looking up turns in an archive of so many rows
 #   it/run.sh spark                  Apache Spark reads what is written
 #   it/run.sh trial -rows 1000000   compaction, erasures, holds and readers at once, then every byte (docs/trial.md)
 #   TORTURE_SEED=n it/run.sh torture the random choices of an earlier run, which printed n
@@ -61,6 +62,12 @@ if [ "${1-}" = bench-compact ]; then
 	shift
 	go build -tags it -o "$bin/benchcompact" ./it/benchcompact
 	exec "$bin/benchcompact" -bin "$bin" "$@"
+fi
+
+if [ "${1-}" = bench-lookup ]; then
+	shift
+	go build -tags it -o "$bin/benchlookup" ./it/benchlookup
+	exec "$bin/benchlookup" -bin "$bin" "$@"
 fi
 
 if [ "${1-}" = trial ]; then

@@ -338,7 +338,7 @@ var Rooms = []Room{
 	{
 		// Tests of the whole product, embedded and against real components.
 		Folder: "it", TestOnly: true,
-		Imports: slices.Concat(product, []string{"export/event", "export/event/eventtest", "export/sink", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload", "internal/scan"}),
+		Imports: slices.Concat(product, []string{"export", "export/event", "export/event/eventtest", "export/sink", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload", "internal/scan"}),
 		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, "github.com/transparency-dev/merkle", parquetGo, "golang.org/x/mod/sumdb/note", sync}),
 	},
 }
