@@ -205,6 +205,21 @@ var Rooms = []Room{
 		TestImports: []string{"export/event/eventtest"},
 	},
 	{
+		// Topics of Apache Kafka.
+		Folder: "export/sink/kafkasink", Never: talking,
+		Imports:     []string{"export/event", "export/sink"},
+		Drivers:     kafka,
+		TestImports: []string{"export/event/eventtest"},
+		TestDrivers: []string{kfake},
+	},
+	{
+		// Streams of NATS.
+		Folder: "export/sink/natssink", Never: talking,
+		Imports:     []string{"export/event", "export/sink"},
+		Drivers:     []string{"github.com/nats-io"},
+		TestImports: []string{"export/event/eventtest"},
+	},
+	{
 		// The engine that delivers rows to destinations.
 		Folder: "export/stream", Never: talking,
 		Imports:     []string{"audit", "chain", "redact", "parquet", "archive", "control", "export", "export/event", "export/sink"},
@@ -338,7 +353,7 @@ var Rooms = []Room{
 	{
 		// Tests of the whole product, embedded and against real components.
 		Folder: "it", TestOnly: true,
-		Imports: slices.Concat(product, []string{"export", "export/event", "export/event/eventtest", "export/sink", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload", "internal/scan"}),
+		Imports: slices.Concat(product, []string{"export", "export/event", "export/event/eventtest", "export/sink", "export/sink/httpsink", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload", "internal/scan"}),
 		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, "github.com/transparency-dev/merkle", parquetGo, "golang.org/x/mod/sumdb/note", sync}),
 	},
 }

@@ -6,6 +6,7 @@
 //	Kafka, SecureKafka  Apache Kafka, one node   it/.build/kafka
 //	S3                  versitygw on a folder    it/.build/bin/versitygw
 //	Weed                SeaweedFS                it/.build/bin/weed
+//	Victoria            VictoriaLogs             it/.build/bin/victoria-logs
 //	Devstack            our embedded pair        it/.build/bin/ledgerlake-devstack
 //	DuckDB              1.5 and 2.0, by Python   it/.build/py15, it/.build/py20
 //
