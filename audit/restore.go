@@ -178,7 +178,7 @@ func (x *restorer) putColumn(c *columnPlan) error {
 		return nil
 	}
 	alias := x.aliasOf(c.column)
-	text := x.columnText(c, alias != nil)
+	text := x.columnText(c)
 	if text == nil {
 		return nil
 	}
@@ -223,23 +223,22 @@ func (x *restorer) putPath(path string, text []byte) {
 	x.set(at, name, text)
 }
 
-// columnText returns what the members said that a column came by: what ext has
-// under the first path, else what the column has; nil if neither.
-func (x *restorer) columnText(c *columnPlan, aliased bool) []byte {
-	has := c.has(x.r)
-	if !aliased || !has {
-		if m := x.ext.find(c.paths[0]); m != nil {
-			text := x.ext.raw(m)
-			m.typ = typeTaken
-			return text
-		}
+// columnText returns what the members said that a column came by: what the column
+// has, or else what ext has under the first path; nil if neither. Where both have
+// something, ext says it in full, and is put there afterwards.
+func (x *restorer) columnText(c *columnPlan) []byte {
+	if c.has(x.r) {
+		from := len(x.buf)
+		x.buf = c.appendTo(x.buf, x.r)
+		return x.buf[from:len(x.buf):len(x.buf)]
 	}
-	if !has {
+	m := x.ext.find(c.paths[0])
+	if m == nil {
 		return nil
 	}
-	from := len(x.buf)
-	x.buf = c.appendTo(x.buf, x.r)
-	return x.buf[from:len(x.buf):len(x.buf)]
+	text := x.ext.raw(m)
+	m.typ = typeTaken
+	return text
 }
 
 // typeTaken marks a member of ext that has its place already.

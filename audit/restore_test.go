@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -214,6 +215,32 @@ func checkRestore(t *testing.T, m *Message, control bool) {
 	twice, err := restore(&second)
 	if err != nil || !bytes.Equal(once.Value, twice.Value) || once.Value[0] == '{' && bytes.ContainsAny(once.Value, "\r\n") {
 		t.Fatalf("%v\nonce  %s\ntwice %s", err, once.Value, twice.Value)
+	}
+}
+
+// Columns are written as producers write them, and as exactly as they say it.
+func TestAppendColumns(t *testing.T) {
+	for micros, want := range map[int64][2]string{
+		0:                   {"1970-01-01T00:00:00.000Z", "0"},
+		-5000:               {"1969-12-31T23:59:59.995Z", "-5"},
+		-1:                  {"1969-12-31T23:59:59.999999Z", "-0.001"},
+		812_500:             {"1970-01-01T00:00:00.812500Z", "812.5"},
+		812_050:             {"1970-01-01T00:00:00.812050Z", "812.05"},
+		minMicros:           {"0001-01-01T00:00:00.000Z", "-62135596800000"},
+		maxMicros:           {"9999-12-31T23:59:59.999999Z", "253402300799999.999"},
+		math.MinInt64 + 808: {"", "-9223372036854775"},
+	} {
+		if got := string(AppendMillis(nil, micros)); got != want[1] {
+			t.Errorf("%d µs are %s ms, want %s", micros, got, want[1])
+		}
+		if got := string(AppendTime(nil, micros)); got != want[0] && want[0] != "" {
+			t.Errorf("%d µs are %s, want %s", micros, got, want[0])
+		}
+	}
+	for text, want := range map[string]string{"a\n\r\t\b\f\"\\\x00\x1fé": `"a\n\r\t\b\f\"\\\u0000\u001fé"`, "\xff": `{"base64":"/w=="}`, strings.Repeat("\x01", 20): `{"base64":"AQEBAQEBAQEBAQEBAQEBAQEBAQE="}`, "\x01": `"\u0001"`} {
+		if got := string(AppendRaw(nil, []byte(text))); got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
 	}
 }
 

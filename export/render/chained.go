@@ -56,7 +56,7 @@ type chained struct {
 	file   io.WriteCloser // nil: none is open
 	w      *bufio.Writer
 	size   int64  // of the file
-	lines  int64  // of the file
+	rows   int64  // of the file
 	prev   []byte // hash of the line before, in hex
 	row    []byte
 	line   []byte
@@ -69,7 +69,7 @@ func (c *chained) Write(r *export.Row) error {
 		return err
 	}
 	c.line = c.unlinked(c.line[:0])
-	if c.file != nil && c.lines > 0 && c.size+int64(len(c.line)+2*sealBytes+len(markerLine)) > c.limit {
+	if c.rows > 0 && c.size+int64(len(c.line)+2*sealBytes+len(markerLine)) > c.limit {
 		if err := c.rotate(); err != nil {
 			return err
 		}
@@ -79,6 +79,7 @@ func (c *chained) Write(r *export.Row) error {
 			return err
 		}
 	}
+	c.rows++
 	return c.put(c.line)
 }
 
@@ -138,7 +139,6 @@ func (c *chained) put(line []byte) error {
 	c.sum.Write(c.prev)
 	c.sum.Write(line)
 	c.prev = hex.AppendEncode(c.prev[:0], c.sum.Sum(nil))
-	c.lines++
 	c.size += int64(len(line) + len(c.prev) + len("\n"))
 	_, err := c.w.Write(line[:cut])
 	for _, part := range [][]byte{c.prev, line[cut:], {'\n'}} {
@@ -165,7 +165,7 @@ func (c *chained) rotate() error {
 
 func (c *chained) begin() error {
 	c.files++
-	c.size, c.lines = 0, 0
+	c.size, c.rows = 0, 0
 	f, err := c.create(c.files)
 	if err != nil {
 		return err

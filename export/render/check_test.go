@@ -50,6 +50,12 @@ func TestTheCheckNamesWhatWasDone(t *testing.T) {
 			l[60], l[61] = l[61], l[60]
 			return slices.Delete(l, 50, 51)
 		}, []string{`seq 50, in front of it, is missing`, `seq 60: it stands behind seq 61`}},
+		{"rows 60 and 61 swapped, 60 another", func(l []string) []string {
+			i := strings.Index(l[60], `"rowHash":"`) + len(`"rowHash":"`)
+			l[60] = l[60][:i] + strings.Repeat("1", 64) + l[60][i+64:]
+			l[60], l[61] = l[61], l[60]
+			return l
+		}, []string{`seq 60: it stands behind seq 61: it is out of order, and does not fit between its neighbours`, `seq 60: rowHash is`}},
 		{"row 7 doubled later", func(l []string) []string { return slices.Insert(l, 20, l[7]) }, []string{`line 21: "acme" in "audit.calls"/3, seq 7: it stands behind seq 19`}},
 		{"row 7 doubled", func(l []string) []string { return slices.Insert(l, 8, l[7]) }, nil},
 		{"status changed", func(l []string) []string {

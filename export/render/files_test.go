@@ -119,6 +119,27 @@ func checkFile(t *testing.T, text, key []byte) *proof.JSONLFile {
 	return c
 }
 
+// A line that is longer than a file may be has a file for itself.
+func TestALineLongerThanAFile(t *testing.T) {
+	l := newLogbook(t)
+	long := l.value(call(strings.Repeat("x", 5000)))
+	s := set(t, Chained, Options{FileBytes: 4000}, l.value(call("m")), long, long, l.value(call("m")))
+	var checked []*proof.JSONLFile
+	for i, want := range []int64{2, 3, 3, 2} {
+		if i >= len(s.files) {
+			t.Fatalf("%d files", len(s.files))
+		}
+		c := checkFile(t, s.files[i].Bytes(), nil)
+		if !c.OK || c.LineCount != want {
+			t.Errorf("file %d: %+v", i+1, c.JSONLReport)
+		}
+		checked = append(checked, c)
+	}
+	if set := proof.CheckJSONLSet(checked, false); len(s.files) != 4 || set.Exit != 0 {
+		t.Errorf("%d files, exit %d", len(s.files), set.Exit)
+	}
+}
+
 // What links an entry in the log that it comes from is kept beside the new link,
 // and its own rotations do not end our files.
 func TestChainedEntries(t *testing.T) {
@@ -247,9 +268,9 @@ func TestTheLargestRecords(t *testing.T) {
 	l := newLogbook(t)
 	full := strings.Replace(call("m"), `"later":{"x":[1.10]}`, `"later":"`, 1)
 	full = full[:len(full)-1] + strings.Repeat("\u009b", (audit.MaxValueBytes-len(full)-2)/2) + `"}`
-	newlines := strings.Replace(call("m"), `"userId":"user-8841"`, `"userId":"`+strings.Repeat(`\n`, 7<<20)+`"`, 1)
+	newlines := strings.Replace(call("m"), `"userId":"user-8841"`, `"userId":"`+strings.Repeat(`\n`, 1<<20)+`"`, 1)
 	header := audit.MessageHeader{Name: "x", Value: bytes.Repeat([]byte{1}, audit.MaxValueBytes-64)}
-	rows := []*export.Row{l.value(full, header), l.value(newlines), l.value(strings.Repeat("\x01", audit.MaxValueBytes)), l.value(strings.Repeat("\xff", audit.MaxValueBytes))}
+	rows := []*export.Row{l.value(full, header), l.value(newlines), l.value(strings.Repeat("\x01", audit.MaxValueBytes)), l.value(strings.Repeat("\xff", 1<<20))}
 	for i, want := range []string{audit.KindCall, audit.KindCall, audit.KindRejected, audit.KindRejected} {
 		if rows[i].Kind.S != want {
 			t.Fatalf("row %d is %s: %s", i, rows[i].Kind.S, rows[i].Slots[audit.SlotContext])
