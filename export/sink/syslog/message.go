@@ -51,7 +51,7 @@ func (s *Sink) appendMessage(dst []byte, m *sink.Message, whole bool) []byte {
 
 // kind is that of a row, else that of the event.
 func kind(ev *event.Event) string {
-	if ev.Kind == event.KindRecord {
+	if ev.IsRow() {
 		return ev.Row.Kind.S
 	}
 	return string(ev.Kind)
