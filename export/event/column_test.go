@@ -49,7 +49,8 @@ func TestValuesAreThoseOfTheJSON(t *testing.T) {
 
 func find(in any, path []string) (any, bool) {
 	for _, name := range path {
-		object, ok := in.(map[string]any)
+		object, _ := in.(map[string]any)
+		var ok bool
 		if in, ok = object[name]; !ok {
 			return nil, false
 		}
