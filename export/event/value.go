@@ -16,6 +16,8 @@ type value struct {
 	n   int64  // of a number; 1 for true
 	raw []byte // of JSON: one line
 	l   []string
+	// part is true of a text that is not all there is.
+	part bool
 }
 
 type valueType uint8
@@ -43,7 +45,7 @@ func truthOf(b bool) value {
 	return v
 }
 
-// text returns a nullable text as a value; fromInt a nullable number.
+// text returns a nullable text as a value.
 func text(t audit.Text) value {
 	if !t.Valid {
 		return value{}
@@ -51,6 +53,7 @@ func text(t audit.Text) value {
 	return textOf(t.S)
 }
 
+// number returns a nullable number as a value.
 func number(n audit.Int) value {
 	if !n.Valid {
 		return value{}
