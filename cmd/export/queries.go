@@ -14,7 +14,7 @@ import (
 )
 
 // commonHelp is the part of help of all commands that write rows.
-const commonHelp = outputHelp + reach.LogKeysHelp + readHelp
+const commonHelp = outputHelp + readHelp
 
 const turnHelp = program + ` turn prints the records of a turn: what one message of a user set off, a decision, a trace.
 
@@ -99,7 +99,7 @@ const rangeHelp = program + ` range prints the records of a range of time, of on
 
   ` + program + ` range [flags] [--tenant NAME] --from TIME --to TIME TARGET
 
-  ` + program + ` range --tenant acme --from 2026-11-01 --to 2026-12-01 --format parquet --output november.parquet ./data/audit
+  ` + program + ` range --tenant acme --from 2026-11-01 --to 2026-12-01 --format csv --output november.csv ./data/audit
 
 A record is in the range by its createdAt, from the first moment up to, and without, the second; also where it was
 archived long after that. One without createdAt, such as a rejected one, is by when it was archived. Records come log by

@@ -17,7 +17,12 @@ import (
 	"github.com/ledgerlake/ledgerlake/proof"
 )
 
-const readHelp = `  --key VKEY|FILE
+const readHelp = `  --master-key FILE
+        The key of which those of keyed logs are made, as hex or base64: what chain.master-key is to ingest. Without it
+        all of a record of a keyed log but row_hash is checked.
+  --log-key-dir FOLDER
+        A folder with a key for each log that has its own: what chain.key-dir is to ingest.
+  --key VKEY|FILE
         A public key that catalogs are signed by, or a file with one on each line. May be given more than once. Without
         one, no signature is asked for.
   --control-topic NAME
@@ -45,11 +50,12 @@ type reading struct {
 	tenant   string
 
 	archive *export.Archive
+	source  archive.Ranger // what the archive lies in
 	close   func()
 }
 
 func newReading(name string) *reading {
-	r := &reading{Flags: reach.NewFlags(name)}
+	r := &reading{Flags: reach.NewFlags(name).WithBucket()}
 	r.Func("key", "", func(v string) error { return reach.AddKey(&r.keys, v) })
 	r.logKeys.Define(r.Flags)
 	r.StringVar(&r.control, "control-topic", "", "")
@@ -101,7 +107,7 @@ func (r *reading) open(ctx context.Context, c call, rest []string) error {
 		}
 		return err
 	}
-	r.close = done
+	r.source, r.close = src, done
 	return nil
 }
 

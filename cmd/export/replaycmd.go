@@ -32,7 +32,7 @@ Flags:
         turnId, or traceId; or decisionId.
   --output FILE
         Where to write; - is stdout. Default: -. A file is there whole or not at all.
-` + reach.LogKeysHelp + readHelp
+` + readHelp
 
 func replayTurn(ctx context.Context, c call) (int, error) {
 	r := newReading("replay")

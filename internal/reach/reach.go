@@ -37,13 +37,13 @@ type Flags struct {
 	Bucket string         // of the settings; "" where none is set
 
 	store []string
-	more  bool
+	more  func(config.Setting) bool // settings beside those of the store
 }
 
 // NewFlags returns the flags of a command, with --config and the settings of the
 // store.
 func NewFlags(name string) *Flags {
-	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError)}
+	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), more: func(config.Setting) bool { return false }}
 	f.SetOutput(io.Discard)
 	f.Func(config.FileFlag, "", f.pass(config.FileFlag))
 	var settings config.Ingest
@@ -52,10 +52,18 @@ func NewFlags(name string) *Flags {
 }
 
 // WithKafka adds the settings of how Kafka is reached.
-func (f *Flags) WithKafka() *Flags {
-	f.more = true
+func (f *Flags) WithKafka() *Flags { return f.with(ofKafka) }
+
+// WithBucket adds the setting bucket.
+func (f *Flags) WithBucket() *Flags {
+	return f.with(func(s config.Setting) bool { return s.Name == "bucket" })
+}
+
+func (f *Flags) with(more func(config.Setting) bool) *Flags {
+	before := f.more
+	f.more = func(s config.Setting) bool { return before(s) || more(s) }
 	var settings config.Ingest
-	f.settings(kafkaSections(settings.Sections()))
+	f.settings(config.Select(settings.Sections(), more))
 	return f
 }
 
@@ -81,13 +89,12 @@ func storeSections(all []config.Section) []config.Section {
 	return config.Select(all, func(s config.Setting) bool { return strings.HasPrefix(s.Name, "s3.") })
 }
 
-// kafkaSections are those that a reader of one topic needs.
-func kafkaSections(all []config.Section) []config.Section {
-	names := []string{
+// ofKafka picks those that a reader of one topic needs.
+func ofKafka(s config.Setting) bool {
+	return slices.Contains([]string{
 		"kafka.tls", "kafka.ca-file", "kafka.cert-file", "kafka.key-file",
 		"kafka.sasl.mechanism", "kafka.sasl.user", "kafka.sasl.password", "kafka.sasl.token",
-	}
-	return config.Select(all, func(s config.Setting) bool { return slices.Contains(names, s.Name) })
+	}, s.Name)
 }
 
 // Parse returns what is no flag. The error matches [flag.ErrHelp] where help is
@@ -110,10 +117,12 @@ func (f *Flags) Parse(args []string) (rest []string, err error) {
 func (f *Flags) Load(environ []string) error {
 	var settings config.Ingest
 	all := settings.Sections()
-	mine := storeSections(all)
-	if f.more {
-		mine = append(mine, kafkaSections(all)...)
+	for _, section := range all {
+		for i := range section.Settings {
+			section.Settings[i].Required = false // the archive may be an argument
+		}
 	}
+	mine := append(storeSections(all), config.Select(all, f.more)...)
 	if _, err := config.Load(all, mine, config.Input{Args: f.store, Environ: environ}); err != nil {
 		return err
 	}
@@ -165,7 +174,7 @@ func StoreHelp() string {
 // under a title.
 func KafkaHelp(title string) string {
 	var settings config.Ingest
-	return sectionHelp(title, kafkaSections(settings.Sections()))
+	return sectionHelp(title, config.Select(settings.Sections(), ofKafka))
 }
 
 func sectionHelp(title string, sections []config.Section) string {
