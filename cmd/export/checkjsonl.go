@@ -7,7 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/ledgerlake/ledgerlake/export/render"
 	"github.com/ledgerlake/ledgerlake/internal/reach"
@@ -114,6 +116,9 @@ func tellLines(w io.Writer, r *render.LinesReport, asJSON bool) (int, error) {
 		fmt.Fprintf(w, "fault     and %d more\n", more)
 	}
 	fmt.Fprintf(w, "checked   %s, %s; of %d the hash was computed again", proof.Count(r.Lines, "line"), proof.Count(rows, "row"), r.Recomputed)
+	for _, not := range slices.Sorted(maps.Keys(r.Not)) {
+		fmt.Fprintf(w, "; not of %d: %s", r.Not[not], not)
+	}
 	if r.Repeats > 0 {
 		fmt.Fprintf(w, "; %s", proof.Count(r.Repeats, "repeat"))
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -57,13 +58,17 @@ type LineLog struct {
 
 // A LinesReport is what was found in exported lines.
 type LinesReport struct {
-	OK         bool        `json:"ok"`
-	Lines      int64       `json:"lines"`
-	Recomputed int64       `json:"recomputed"` // rows whose row_hash was computed from the line, and is right
-	Repeats    int64       `json:"repeats"`    // lines that are there once more, word for word of the chain
-	FaultCount int64       `json:"faultCount"`
-	Faults     []LineFault `json:"faults"` // the first 1,000
-	Logs       []LineLog   `json:"logs"`   // in the order in which they were met
+	OK         bool  `json:"ok"`
+	Lines      int64 `json:"lines"`
+	Recomputed int64 `json:"recomputed"` // rows whose row_hash was computed from the line, and is right
+	// Not are rows whose row_hash was not computed, by the reason: what a line says of
+	// itself, which who changes it can say too. "erased", "scrubbed", "keyed" (its key
+	// is not at hand), "large" (of more than 16 MiB).
+	Not        map[string]int64 `json:"notRecomputed"`
+	Repeats    int64            `json:"repeats"` // lines that are there once more, word for word of the chain
+	FaultCount int64            `json:"faultCount"`
+	Faults     []LineFault      `json:"faults"` // the first 1,000
+	Logs       []LineLog        `json:"logs"`   // in the order in which they were met
 }
 
 // CheckOptions say what lines must be.
@@ -94,7 +99,7 @@ type LineChecker struct {
 
 // NewLineChecker returns a LineChecker.
 func NewLineChecker(o CheckOptions) *LineChecker {
-	return &LineChecker{o: o, logs: map[chain.Log]*lineLog{}, hashers: chain.NewHashers(o.Keys)}
+	return &LineChecker{o: o, report: LinesReport{Not: map[string]int64{}}, logs: map[chain.Log]*lineLog{}, hashers: chain.NewHashers(o.Keys)}
 }
 
 // A lineLog is where a log stands.
@@ -222,11 +227,13 @@ func (c *LineChecker) line(at LineFault, text []byte) {
 	}
 	at.Tenant, at.Topic, at.Partition, at.Seq = e.Tenant, e.Topic, e.Partition, *e.Seq
 	c.place(at, &l)
-	switch ok, err := c.recompute(&l, text); {
+	switch not, err := c.recompute(&l, text); {
 	case err != nil:
 		at.Problem = err.Error()
 		c.fault(at)
-	case ok:
+	case not != "":
+		c.report.Not[not]++
+	default:
 		c.report.Recomputed++
 	}
 }
@@ -315,7 +322,7 @@ func (h hole) without(seq int64, prev, row chain.Hash) (left []hole) {
 // Report returns what was found in all that was read.
 func (c *LineChecker) Report() *LinesReport {
 	r := c.report
-	r.Faults = slices.Clone(r.Faults)
+	r.Faults, r.Not = slices.Clone(r.Faults), maps.Clone(r.Not)
 	for _, log := range c.order {
 		r.Logs = append(r.Logs, log.LineLog)
 		for _, h := range log.holes {
@@ -335,12 +342,17 @@ func (c *LineChecker) Report() *LinesReport {
 	return &r
 }
 
-// recompute computes the hash of a row from what its line shows. ok is false where
-// the line does not show enough.
-func (c *LineChecker) recompute(l *exportedLine, text []byte) (ok bool, err error) {
+// recompute computes the hash of a row from what its line shows. not says why the
+// line does not show enough for that.
+func (c *LineChecker) recompute(l *exportedLine, text []byte) (not string, err error) {
 	e := &l.Envelope
-	if l.Redaction != nil || e.RedactionPolicy != nil && *e.RedactionPolicy != audit.PolicyNone || len(text) > audit.MaxValueBytes {
-		return false, nil
+	switch {
+	case l.Redaction != nil:
+		return "erased", nil
+	case e.RedactionPolicy != nil && *e.RedactionPolicy != audit.PolicyNone:
+		return "scrubbed", nil
+	case len(text) > audit.MaxValueBytes:
+		return "large", nil
 	}
 	scheme := e.Scheme
 	if scheme == "" {
@@ -348,19 +360,19 @@ func (c *LineChecker) recompute(l *exportedLine, text []byte) (ok bool, err erro
 	}
 	h, err := c.hashers.For(scheme, chain.Log{ArchiveID: e.ArchiveID, Tenant: e.Tenant, Topic: e.Topic, TopicID: e.TopicID, Partition: e.Partition})
 	if errors.Is(err, chain.ErrNoKey) {
-		return false, nil
+		return "keyed", nil
 	}
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	row, err := l.row(text)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	if got := h.RowHash(row); got != chain.Hash(e.RowHash) {
-		return false, fmt.Errorf("rowHash is %v, and %v by what the line says: something in it was changed", chain.Hash(e.RowHash), got)
+		return "", fmt.Errorf("rowHash is %v, and %v by what the line says: something in it was changed", chain.Hash(e.RowHash), got)
 	}
-	return true, nil
+	return "", nil
 }
 
 // row returns the header columns and commitments of a line.

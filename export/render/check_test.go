@@ -129,7 +129,7 @@ func TestTheCheckAcceptsWhatIsExported(t *testing.T) {
 	rows[6] = l.erase(rows[6], chain.Sentinel{All: true, User: true, Hard: true})
 	rows[7] = l.erase(rows[7], chain.Sentinel{Slots: chain.AllSlots})
 	r = checkLines(t, CheckOptions{}, []string{string(written(t, JSONL, Options{}, rows...))})
-	if !r.OK || r.Recomputed != int64(len(rows)-3) {
+	if !r.OK || r.Recomputed != int64(len(rows)-3) || r.Not["erased"] != 3 || len(r.Not) != 1 {
 		t.Errorf("with erased rows: %+v", r.Faults)
 	}
 	chained := written(t, Chained, Options{}, rows...)
@@ -138,6 +138,28 @@ func TestTheCheckAcceptsWhatIsExported(t *testing.T) {
 	}
 	if bytes.Contains(chained, []byte("user-8841")) {
 		t.Error("a test of nothing")
+	}
+}
+
+// Of a log whose key is not at hand only the links are checked; with it, all is.
+func TestKeyedLogs(t *testing.T) {
+	id := chain.Log{ArchiveID: archiveID, Tenant: "acme", Topic: line.Topic, TopicID: line.TopicID, Partition: line.Partition}
+	key := chain.LogKey(bytes.Repeat([]byte{7}, 32), id)
+	l := newLogbook(t)
+	l.h = chain.NewHasher(key)
+	row := l.value(call("m"))
+	row.Scheme, row.RedactionPolicy = chain.SchemeHMACv1, audit.Str(audit.PolicyNone)
+	lines := []string{string(written(t, JSONL, Options{ArchiveID: archiveID}, row))}
+	if r := checkLines(t, CheckOptions{}, lines); !r.OK || r.Recomputed != 0 || r.Not["keyed"] != 1 {
+		t.Errorf("without the key: %+v", r)
+	}
+	keys := func(l chain.Log) ([]byte, bool) { return key, l == id }
+	if r := checkLines(t, CheckOptions{Keys: keys}, lines); !r.OK || r.Recomputed != 1 {
+		t.Errorf("with the key: %+v", r)
+	}
+	lines[0] = strings.Replace(lines[0], `"latencyMs":-5`, `"latencyMs":6`, 1)
+	if r := checkLines(t, CheckOptions{Keys: keys}, lines); r.FaultCount != 1 {
+		t.Errorf("changed: %+v", r)
 	}
 }
 
