@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/export/event"
 	"github.com/ledgerlake/ledgerlake/export/sink"
+	"github.com/ledgerlake/ledgerlake/export/sink/kafkasink"
 	"github.com/ledgerlake/ledgerlake/internal/strictyaml"
 )
 
@@ -39,11 +40,15 @@ type Destination struct {
 	// Spec is all that was set, without secrets: a name and a value a line, sorted.
 	// Of a secret it has the name of its file or variable.
 	Spec string
-	open func(context.Context) (sink.Sink, error)
+	// Brokers returns how brokers of Kafka are reached. Who opens a destination sets
+	// it: package kafka imports this one.
+	Brokers func(ctx context.Context, brokers []string, k *Kafka) (kafkasink.Connection, error)
+
+	open func(context.Context, *Destination) (sink.Sink, error)
 }
 
 // Open returns the destination's driver. Nothing is reached yet.
-func (d *Destination) Open(ctx context.Context) (sink.Sink, error) { return d.open(ctx) }
+func (d *Destination) Open(ctx context.Context) (sink.Sink, error) { return d.open(ctx, d) }
 
 // A sinkType is a kind of destination: its settings, and what they open. A new one
 // is made for each destination, so that its settings are bound to values of its
@@ -66,7 +71,7 @@ type sinkType struct {
 // else.
 func sinkTypes() map[string]func() *sinkType {
 	types := map[string]func() *sinkType{}
-	for _, some := range []map[string]func() *sinkType{fileTypes, httpTypes, lakeTypes} {
+	for _, some := range []map[string]func() *sinkType{fileTypes, httpTypes, lakeTypes, netTypes} {
 		maps.Copy(types, some)
 	}
 	return types
@@ -255,7 +260,7 @@ func (d *Destination) read(n strictyaml.Node, environ []string) error {
 	}
 	slices.Sort(spec)
 	d.Spec, d.Stepwise = strings.Join(spec, "\n"), t.stepwise
-	d.open = func(ctx context.Context) (sink.Sink, error) { return t.open(ctx, d) }
+	d.open = t.open
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 
 	"github.com/ledgerlake/ledgerlake/archive"
@@ -21,6 +22,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/export/stream"
+	"github.com/ledgerlake/ledgerlake/kafka"
 	"github.com/ledgerlake/ledgerlake/s3sink"
 )
 
@@ -160,8 +162,17 @@ func (e *exporter) destination(ctx context.Context, d *config.Destination) strea
 		Block:  d.Block, MaxDead: d.MaxDead, Heads: d.Heads, Unverified: !d.Verify || e.settings.NoVerify, FromNow: d.FromNow,
 		Linger: d.Linger, Stepwise: d.Stepwise,
 	}
+	d.Brokers = e.brokers
 	to.Sink, to.Broken = d.Open(ctx)
 	return to
+}
+
+// brokers returns how a destination's brokers are reached.
+func (e *exporter) brokers(ctx context.Context, brokers []string, k *config.Kafka) ([]kgo.Opt, error) {
+	return kafka.Connect(ctx, kafka.Connection{
+		Brokers: brokers, Kafka: k, Agent: program + "/" + version,
+		Warn: func(what string, err error) { e.often.Warn(what, zap.Error(err)) },
+	})
 }
 
 func jitter(n int64) int64 {

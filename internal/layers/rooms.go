@@ -189,7 +189,7 @@ var Rooms = []Room{
 		Folder: "export/sink/httpsink", Never: talking,
 		Imports:     []string{"export/event", "export/sink"},
 		Drivers:     []string{zstd, "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"},
-		TestImports: []string{"archive", "chain", "export/event/eventtest", "export/sink/httpsink/httptest"},
+		TestImports: []string{"archive", "chain", "export/event/eventtest", "export/sink/httpsink/siemtest"},
 	},
 	{
 		Folder: "export/sink/filesink", Never: talking,
@@ -244,7 +244,7 @@ var Rooms = []Room{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
 		Imports: []string{
 			"audit", "archive", "chain", "redact", "s3sink", "pipeline", // whose settings it fills
-			"export/event", "export/sink", "export/sink/filesink", "export/sink/httpsink", "export/sink/securitylake", "internal/strictyaml", // those of destinations
+			"export/event", "export/sink", "export/sink/filesink", "export/sink/syslog", "export/sink/kafkasink", "export/sink/natssink", "export/sink/httpsink", "export/sink/securitylake", "internal/strictyaml", // those of destinations
 		},
 		Drivers: []string{"github.com/knadh/koanf", pflag, "go.yaml.in/yaml/v3"},
 	},

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ import (
 )
 
 // A Connection is how brokers are reached: options of franz-go's client.
-type Connection []kgo.Opt
+type Connection = []kgo.Opt
 
 // A Compression is how batches are compressed.
 type Compression string
@@ -88,7 +89,7 @@ func New(o Options) (*Sink, error) {
 	case o.MessageBytes < 2*header:
 		return nil, fmt.Errorf("kafka: messages of %d bytes: want %d at least", o.MessageBytes, 2*header)
 	}
-	opts := append([]kgo.Opt(nil), o.Connection...)
+	opts := slices.Clone(o.Connection)
 	opts = append(
 		opts,
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(int32(o.MessageBytes)),

@@ -137,6 +137,9 @@ func appendName(dst []byte, s string, most int) []byte {
 	return dst
 }
 
+// ValidEnterprise reports whether s may be an enterprise number.
+func ValidEnterprise(s string) bool { return isElement(element(s)) }
+
 // isElement reports whether s may be an SD-ID: a name, @, and an enterprise
 // number.
 func isElement(s string) bool {
