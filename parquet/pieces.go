@@ -124,8 +124,12 @@ func (c *cursor) begin(i int) error {
 		if err := c.load(c.pieces.dict); err != nil {
 			return err
 		}
-		if more, err := c.more(); more || err != nil {
-			return errors.Join(err, errors.New("data page where a dictionary belongs"))
+		more, err := c.more()
+		if err == nil && more {
+			err = errors.New("data page where a dictionary belongs")
+		}
+		if err != nil {
+			return err
 		}
 	}
 	c.started = true

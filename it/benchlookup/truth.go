@@ -72,14 +72,22 @@ func (b *runner) learn(ctx context.Context) (*truth, error) {
 	if err != nil {
 		return nil, err
 	}
+	turns := map[string][]asked{} // and the sessions that they are asked with
 	for _, s := range slices.Concat(t.asked[0], t.asked[1]) {
 		for _, a := range s.all() {
 			t.places[a] = places{}
 		}
+		if !slices.Contains(turns[s.turn], s.both()) {
+			turns[s.turn] = append(turns[s.turn], s.both())
+		}
 	}
 	return t, b.scan(t, func(o *object, r *chain.Row) {
 		s := sample{turn: r.TurnID.S, session: r.SessionID.S, record: r.RecordID.S, user: r.UserID.S}
-		for _, a := range s.all() {
+		all := s.all()
+		if !r.SessionID.Valid { // it is of any session
+			all = append(all, turns[s.turn]...)
+		}
+		for _, a := range all {
 			if p := t.places[a]; p != nil {
 				p[o.key] = append(p[o.key], r.Seq.N)
 			}
@@ -91,7 +99,8 @@ func (s *sample) all() []asked {
 	return []asked{{"turn_id", s.turn}, s.both(), {"session_id", s.session}, {"record_id", s.record}, {"user_id", s.user}}
 }
 
-// both asks for rows of a turn and a session: some kinds of records name no session.
+// both asks for rows of a turn and a session. Records that name no session are of
+// any, as some kinds do.
 func (s *sample) both() asked { return asked{"turn_id, session_id", s.turn + " " + s.session} }
 
 // list finds the objects of the tenant that has most rows in data files.
