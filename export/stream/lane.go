@@ -37,6 +37,9 @@ type lane struct {
 func (g *lane) acked() position { return position{g.Next, g.RowHash, g.Epoch} }
 
 func (g *lane) ack(p position) (moved bool) {
+	if p.next > g.Next {
+		g.attempts, g.said = 0, ""
+	}
 	moved = g.Next != p.next || g.Epoch != p.epoch || (g.RowHash == nil) != (p.hash == nil)
 	g.Next, g.RowHash, g.Epoch = p.next, p.hash, p.epoch
 	return moved

@@ -41,6 +41,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
@@ -203,6 +204,10 @@ type Engine struct {
 	watches      watches
 	governor     governor
 	cache        cache
+
+	listing  sync.Mutex
+	listed   []archive.Line
+	listedAt time.Time
 }
 
 // New returns an engine. It does nothing before [Engine.Run].
@@ -221,8 +226,11 @@ func New(s Settings, destinations []Destination) *Engine {
 // Run delivers until ctx is done, and then stores all cursors and lets go of the
 // destinations. Nothing that goes wrong on the way ends it: it is told by Events.
 func (e *Engine) Run(ctx context.Context) error {
-	go e.governor.run(ctx)
-	done := make(chan struct{})
+	done, governed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(governed)
+		e.governor.run(ctx)
+	}()
 	for _, d := range e.destinations {
 		go func() {
 			defer func() { done <- struct{}{} }()
@@ -232,11 +240,18 @@ func (e *Engine) Run(ctx context.Context) error {
 	for range e.destinations {
 		<-done
 	}
+	<-governed
 	return context.Cause(ctx)
 }
 
-// lines returns the lines of the archive.
+// lines returns the lines of the archive, as they were a third of LinesEvery ago at
+// most: destinations ask one after the other.
 func (e *Engine) lines(ctx context.Context) ([]archive.Line, error) {
+	e.listing.Lock()
+	defer e.listing.Unlock()
+	if e.listed != nil && e.s.Now().Sub(e.listedAt) < e.s.LinesEvery/3 {
+		return e.listed, nil
+	}
 	lines, err := archive.Lines(ctx, e.s.Archive)
 	if lines == nil {
 		return nil, err
@@ -244,6 +259,7 @@ func (e *Engine) lines(ctx context.Context) ([]archive.Line, error) {
 	if err != nil {
 		e.warn("", "lines that cannot be named are not exported", err)
 	}
+	e.listed, e.listedAt = lines, e.s.Now()
 	return lines, nil
 }
 

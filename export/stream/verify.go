@@ -178,6 +178,9 @@ func (v *verifier) segment(ctx context.Context, key string, void map[int64]bool)
 	}
 	for i := range m.Logs {
 		l := &m.Logs[i]
+		if g := v.open[l.Tenant]; g != nil && g.Epoch < l.Epoch && g.Next > l.FirstSeq {
+			delete(v.open, l.Tenant) // a chain reset has declared void what it stands behind
+		}
 		v.met(l.Tenant, l.Size, l.HeadOut, key)
 		v.met(l.Tenant, l.FirstSeq, l.HeadIn, key)
 		if g := v.open[l.Tenant]; g != nil && g.Next > l.FirstSeq && g.Next < l.Size {

@@ -188,12 +188,14 @@ func (w *world) start(s stream.Settings, destinations ...stream.Destination) (st
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- stream.New(s, destinations).Run(ctx) }()
-	return func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			w.t.Errorf("Run: %v", err)
 		}
-	}
+	})
+	w.t.Cleanup(stop)
+	return stop
 }
 
 // A receiver is a destination that remembers what it was given, and answers as it
