@@ -189,7 +189,13 @@ var Rooms = []Room{
 		Folder: "export/sink/httpsink", Never: talking,
 		Imports:     []string{"export/event", "export/sink"},
 		Drivers:     []string{zstd, "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"},
-		TestImports: []string{"archive", "chain", "export/event/eventtest", "export/sink/httpsink/siemtest"},
+		TestImports: []string{"audit", "chain", "export/event/eventtest", "export/sink/httpsink/siemtest"},
+		TestDrivers: []string{"github.com/standard-webhooks/standard-webhooks/libraries"},
+	},
+	{
+		// Stand-ins for SIEMs.
+		Folder: "export/sink/httpsink/siemtest", TestOnly: true,
+		Drivers: []string{zstd, "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"},
 	},
 	{
 		Folder: "export/sink/filesink", Never: talking,
