@@ -30,6 +30,9 @@ type point struct {
 
 func nameOf(l *export.Log) logName { return logName{l.Line.TopicID, l.Line.Partition} }
 
+// nothing is the position in front of everything.
+const nothing = "-"
+
 // maxPosition is how long a position's text may be, in bytes: it has to fit into
 // a header.
 const maxPosition = 24 << 10
@@ -38,6 +41,9 @@ const maxPosition = 24 << 10
 // :hash where it is known, joined by commas. It has no character that an event's
 // id or a header could not hold.
 func (p position) String() string {
+	if len(p) == 0 {
+		return nothing
+	}
 	names := make([]logName, 0, len(p))
 	for n := range p {
 		names = append(names, n)
@@ -66,7 +72,10 @@ func (p position) String() string {
 // parsePosition reads the text of a position.
 func parsePosition(text string) (position, bool) {
 	p := position{}
-	if len(text) > maxPosition {
+	switch {
+	case text == nothing:
+		return p, true
+	case len(text) > maxPosition:
 		return nil, false
 	}
 	for part := range strings.SplitSeq(text, ",") {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ledgerlake/ledgerlake/export/serve"
 	"github.com/ledgerlake/ledgerlake/proof"
@@ -200,5 +199,3 @@ func TestOpenAtAll(t *testing.T) {
 		}
 	}
 }
-
-var _ = time.Second

@@ -48,7 +48,7 @@ func (s *Server) tail(c *call) error {
 
 // begin finds where the tail begins.
 func (t *tailing) begin() error {
-	logs, err := t.logs()
+	logs, complete, err := t.logs()
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,9 @@ func (t *tailing) begin() error {
 		var ok bool
 		if t.at, ok = parsePosition(text); !ok {
 			return errRequest.with("Last-Event-ID: want the id of an event of this tail")
+		}
+		if !complete {
+			return nil // a log that cannot be read now may be one that is named
 		}
 		return t.known(logs)
 	}
@@ -107,8 +110,8 @@ func (t *tailing) run() error {
 		case <-t.s.stopping:
 			return nil
 		}
-		if t.s.tokens.find(t.c.secret, t.s.o.Now()) == nil {
-			return errToken
+		if err := t.allowed(); err != nil {
+			return err
 		}
 		if err := t.s.fresh(t.c.ctx); err != nil {
 			return err
@@ -116,10 +119,21 @@ func (t *tailing) run() error {
 	}
 }
 
+// allowed says whether the token is still good, and for the tenant.
+func (t *tailing) allowed() error {
+	switch token := t.s.tokens.find(t.c.secret, t.s.o.Now()); {
+	case token == nil:
+		return errToken
+	case !token.May(t.c.tenant):
+		return errNowhere
+	}
+	return nil
+}
+
 // sweep sends what every log has beyond the position. Behind what was there at
 // the beginning stands a comment.
 func (t *tailing) sweep(first bool) error {
-	logs, err := t.logs()
+	logs, _, err := t.logs()
 	if err != nil {
 		return err
 	}
@@ -138,13 +152,13 @@ func (t *tailing) sweep(first bool) error {
 	return t.send()
 }
 
-// logs returns the logs of the tenant that can be read.
-func (t *tailing) logs() ([]export.Log, error) {
-	logs, err := t.s.o.Archive.Logs(t.c.ctx, t.c.tenant)
-	if err != nil && !errors.Is(err, export.ErrTampered) {
-		return nil, err
+// logs returns the logs of the tenant that can be read; complete: that is all.
+func (t *tailing) logs() (logs []export.Log, complete bool, err error) {
+	logs, err = t.s.o.Archive.Logs(t.c.ctx, t.c.tenant)
+	if errors.Is(err, export.ErrTampered) {
+		return logs, false, nil // it is told of where it is read
 	}
-	return logs, nil // what cannot be read is met where it is read
+	return logs, err == nil, err
 }
 
 // log sends what one log has beyond the position.

@@ -36,7 +36,13 @@ type world struct {
 // newWorld serves an archive to tokens, each NAME=TENANT,….
 func newWorld(t *testing.T, a *prooftest.Archive, o serve.Options, tokens ...string) *world {
 	t.Helper()
-	w := &world{t: t, bucket: prooftest.Bucket(a.Objects()), tokens: map[string]string{}, now: time.UnixMicro(prooftest.Start)}
+	return newWorldOf(t, a, a.Objects(), o, tokens...)
+}
+
+// newWorldOf serves the objects of an archive, which need not be as they were.
+func newWorldOf(t *testing.T, a *prooftest.Archive, objects map[string][]byte, o serve.Options, tokens ...string) *world {
+	t.Helper()
+	w := &world{t: t, bucket: prooftest.Bucket(objects), tokens: map[string]string{}, now: time.UnixMicro(prooftest.Start)}
 	keys := &sign.Ring{}
 	for _, s := range a.Signers {
 		if err := keys.Add(s.VKey(), sign.Anchor|sign.Catalog|sign.Control, "test"); err != nil {
