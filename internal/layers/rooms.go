@@ -332,7 +332,7 @@ var Rooms = []Room{
 	},
 	{
 		Folder:      "cmd/export",
-		Imports:     slices.Concat(product, []string{"control", "config", "internal/reach", "export", "export/render", "export/replay", "export/sink", "export/stream", "kafka", "daemon"}),
+		Imports:     slices.Concat(product, []string{"control", "config", "internal/reach", "export", "export/render", "export/replay", "export/serve", "export/sink", "export/stream", "kafka", "daemon"}),
 		Drivers:     slices.Concat(kafka, []string{ulid, zap, prom}), // where changes of destinations are recorded
 		TestImports: []string{"proof/prooftest"},
 	},
@@ -359,8 +359,8 @@ var Rooms = []Room{
 	{
 		// Tests of the whole product, embedded and against real components.
 		Folder: "it", TestOnly: true,
-		Imports: slices.Concat(product, []string{"export", "export/event", "export/event/eventtest", "export/sink", "export/sink/httpsink", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload", "internal/scan"}),
-		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, "github.com/transparency-dev/merkle", parquetGo, "golang.org/x/mod/sumdb/note", sync}),
+		Imports: slices.Concat(product, []string{"export", "export/event", "export/event/eventtest", "export/sink", "export/sink/httpsink", "export/sink/kafkasink", "export/sink/natssink", "export/sink/syslog", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload", "internal/scan"}),
+		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, "github.com/transparency-dev/merkle", parquetGo, "golang.org/x/mod/sumdb/note", sync, "github.com/nats-io"}),
 	},
 }
 

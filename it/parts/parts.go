@@ -7,6 +7,8 @@
 //	S3                  versitygw on a folder    it/.build/bin/versitygw
 //	Weed                SeaweedFS                it/.build/bin/weed
 //	Victoria            VictoriaLogs             it/.build/bin/victoria-logs
+//	Rsyslog             rsyslog                  the system's (rsyslog, rsyslog-openssl)
+//	NATS                nats-server              it/.build/bin/nats-server
 //	Devstack            our embedded pair        it/.build/bin/ledgerlake-devstack
 //	DuckDB              1.5 and 2.0, by Python   it/.build/py15, it/.build/py20
 //
@@ -49,4 +51,13 @@ type Store interface {
 	Log() string // the file with what it says
 	Start() error
 	Kill()
+}
+
+// FreeAddress returns a host:port on loopback that nobody listens at.
+func FreeAddress() (string, error) {
+	addrs, err := freeAddrs(1)
+	if err != nil {
+		return "", err
+	}
+	return addrs[0], nil
 }

@@ -154,3 +154,6 @@ func isElement(s string) bool {
 	}
 	return true
 }
+
+// Length returns how many bytes the message of an event has.
+func (s *Sink) Length(m *sink.Message) int { return len(s.message(nil, m)) }

@@ -164,7 +164,8 @@ func New(o Options) (*Sink, error) {
 }
 
 func newTLS(o *Options) (*tls.Config, error) {
-	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.ServerName, ClientSessionCache: tls.NewLRUClientSessionCache(4)}
+	// Sessions are not resumed: rsyslog, asking for a certificate, ends those that are.
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.ServerName}
 	if o.CA != "" {
 		t.RootCAs = x509.NewCertPool()
 		if !t.RootCAs.AppendCertsFromPEM([]byte(o.CA)) {
