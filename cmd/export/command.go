@@ -56,6 +56,8 @@ func commands() []command {
 		{"record", "the record of an id, or of a place in a log", record},
 		{"subject", "all records of a person, in all logs", subject},
 		{"replay", "a bundle from which a turn or a decision can be run again", replayTurn},
+		{"serve", "answer over HTTP, with a page for people", serveArchive},
+		{"token", "make a token for serve", tokens},
 		{"check-jsonl", "whether exported lines fit together, without the archive", checkJSONL},
 		{"stream", "send rows to destinations, for as long as it runs", streams},
 		{"status", "how destinations stand", status},
