@@ -32,6 +32,7 @@ type Destination struct {
 	Block    bool // on-poison: block
 	MaxDead  int
 	Heads    bool
+	Content  bool
 	Verify   bool
 	FromNow  bool
 	Linger   time.Duration
@@ -40,6 +41,9 @@ type Destination struct {
 	// Spec is all that was set, without secrets: a name and a value a line, sorted.
 	// Of a secret it has the name of its file or variable.
 	Spec string
+	// ArchiveID and Version, of the product, are for drivers that say them. Who opens
+	// a destination sets them.
+	ArchiveID, Version string
 	// Brokers returns how brokers of Kafka are reached. Who opens a destination sets
 	// it: package kafka imports this one.
 	Brokers func(ctx context.Context, brokers []string, k *Kafka) (kafkasink.Connection, error)
@@ -121,6 +125,7 @@ func (d *Destination) settings(t *sinkType) []Setting {
 		},
 		{Name: "max-dead", Default: "1000", Help: "After so many dead letters in a row the destination is suspended: what refuses everything is set up wrongly. 0: never.", Value: count(&d.MaxDead, 0, 1_000_000_000)},
 		{Name: "heads", Default: "true", Help: "Send what anchors say of each log, so that the receiver can hold the archive to it.", Value: boolean(&d.Heads)},
+		{Name: "content", Default: "true", Help: "Send each record as it was sent by its producer, in the formats that have a place for it. false: only what the format's own fields say of it.", Value: boolean(&d.Content)},
 		{Name: "verify", Default: "true", Help: "Check each row by its hash before it leaves. false: send it unchecked, and say so.", Value: boolean(&d.Verify)},
 		{
 			Name: "from", Default: "beginning", Help: "Where a destination that is new begins: at the beginning of the archive, or with what is archived from now on. ledgerlake-export backfill sends older rows later.",

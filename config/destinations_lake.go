@@ -43,13 +43,13 @@ func lakeType() *sinkType {
 			}
 			return "", ""
 		},
-		open: func(ctx context.Context, _ *Destination) (sink.Sink, error) {
+		open: func(ctx context.Context, d *Destination) (sink.Sink, error) {
 			b, err := s3sink.Open(ctx, at, store)
 			if err != nil {
 				return nil, err
 			}
 			o := o
-			o.Bucket = b
+			o.Bucket, o.ArchiveID, o.Version, o.WithoutContent = b, d.ArchiveID, d.Version, !d.Content
 			return securitylake.New(o)
 		},
 	}

@@ -157,12 +157,12 @@ func (e *exporter) streamed(ctx context.Context) (stream.Settings, []stream.Dest
 
 func (e *exporter) destination(ctx context.Context, d *config.Destination) stream.Destination {
 	to := stream.Destination{
-		Name: d.Name, Type: d.Type, Spec: d.Spec, Format: d.Format, Limits: d.Limits,
+		Name: d.Name, Type: d.Type, Spec: d.Spec, Format: d.Format, Limits: d.Limits, WithoutContent: !d.Content,
 		Filter: stream.Filter{Tenants: d.Tenants, Kinds: d.Kinds, Stages: d.Stages, Status: d.Status},
 		Block:  d.Block, MaxDead: d.MaxDead, Heads: d.Heads, Unverified: !d.Verify || e.settings.NoVerify, FromNow: d.FromNow,
 		Linger: d.Linger, Stepwise: d.Stepwise,
 	}
-	d.Brokers = e.brokers
+	d.Brokers, d.ArchiveID, d.Version = e.brokers, e.root.ArchiveID, version
 	to.Sink, to.Broken = d.Open(ctx)
 	return to
 }

@@ -108,6 +108,30 @@ func (r *runner) encode(it *item) {
 	}
 }
 
+// noticesOf returns an erasure as items in front of a row, of so many ranges each that
+// they fit.
+func (r *runner) noticesOf(g *lane, at position, ev *event.Event, most int) (items []*item) {
+	for _, part := range ev.Split(most) {
+		it := &item{g: g, at: at, ev: part}
+		if r.encode(it); it.refused != "" && it.halves() > 0 {
+			r.bytes -= int64(len(it.body))
+			items = append(items, r.noticesOf(g, at, part, it.halves())...)
+			continue
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+// halves returns how many ranges a half of a notice has; 0 where it cannot be
+// halved.
+func (it *item) halves() int {
+	if it.ev.Erasure == nil || len(it.ev.Erasure.Ranges) < 2 {
+		return 0
+	}
+	return (len(it.ev.Erasure.Ranges) + 1) / 2
+}
+
 // toPointer takes the content out of an event, and reports whether it had any.
 func (it *item) toPointer() bool {
 	if it.ev.Kind != event.KindRecord {
@@ -263,6 +287,12 @@ func (r *runner) delivered(it *item, d *Delivery) {
 func (r *runner) tooLarge(it *item, reason string) {
 	if it.toPointer() {
 		r.encode(it)
+		return
+	}
+	if n := it.halves(); n > 0 {
+		i := slices.Index(r.pending, it)
+		r.bytes -= int64(len(it.body))
+		r.pending = slices.Replace(r.pending, i, i+1, r.noticesOf(it.g, it.at, it.ev, n)...)
 		return
 	}
 	if it.refused = reason; reason == "" {

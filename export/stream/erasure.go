@@ -42,9 +42,7 @@ func (r *runner) notices(ctx context.Context, g *lane, at position, row *chain.R
 		}
 		for ranges := range slices.Chunk(intersect(log.Ranges, had), event.MaxRanges) {
 			e.Ranges = ranges
-			it := &item{g: g, at: at, ev: event.NewErasure(log.Log, c.Tenant, e)}
-			r.encode(it)
-			items = append(items, it)
+			items = append(items, r.noticesOf(g, at, event.NewErasure(log.Log, c.Tenant, e), r.encoder.MaxRanges())...)
 		}
 	}
 	return items, nil

@@ -85,7 +85,7 @@ type hints struct {
 
 func newRunner(d *destination, l archive.Line, j *job) (*runner, error) {
 	e := d.e
-	encoder, err := event.NewEncoder(d.Format, event.EncoderOptions{ArchiveID: e.s.Root.ArchiveID, Version: e.s.Version})
+	encoder, err := event.NewEncoder(d.Format, event.EncoderOptions{ArchiveID: e.s.Root.ArchiveID, Version: e.s.Version, WithoutContent: d.WithoutContent})
 	if err != nil {
 		return nil, err
 	}

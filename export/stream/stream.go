@@ -148,7 +148,9 @@ type Destination struct {
 	Sink   sink.Sink
 	Broken error // why there is no Sink
 	Format event.Format
-	Filter Filter
+	// WithoutContent leaves out the record as it was sent.
+	WithoutContent bool
+	Filter         Filter
 	// Limits tighten those of the Sink.
 	Limits sink.Limits
 	// Block has a log wait at an event that the destination never takes; else it
