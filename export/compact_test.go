@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
@@ -246,5 +247,49 @@ func TestACompactorBetweenAllStepsOfAQuery(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Queries of several goroutines, while the archive is compacted and looked at anew,
+// give what each gives alone.
+func TestQueriesAtOnce(t *testing.T) {
+	w := newWorld(t)
+	a, err := export.Open(t.Context(), w.store, export.Options{Keys: ring(), Memory: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{}
+	for name, query := range queries {
+		rows, err := query(t.Context(), a, w.calls.Line)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		want[name] = told(rows)
+	}
+	var group errgroup.Group
+	for range 3 {
+		for name, query := range queries {
+			group.Go(func() error {
+				for range 5 {
+					rows, err := query(t.Context(), a, w.calls.Line)
+					if err != nil || !slices.Equal(told(rows), want[name]) {
+						return fmt.Errorf("%s: %q, %w", name, names(rows), err)
+					}
+				}
+				return nil
+			})
+		}
+	}
+	group.Go(func() error { w.compact(compaction.New(w.settings)); return nil })
+	group.Go(func() error {
+		for range 5 {
+			if err := a.Refresh(t.Context()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		t.Error(err)
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
@@ -59,8 +60,9 @@ type Options struct {
 	Keys         *sign.Ring // keys that are good; with some, a catalog counts where one of them signed it. It is not changed
 	LogKeys      chain.Keys // of keyed logs; without the key of one, its rows come with Checked false
 	ControlTopic string     // "" is [audit.ControlTopic]
-	// Memory bounds what is held of objects that are read whole or ahead, in
-	// bytes. One object is held however large it is. 0: [DefaultMemory].
+	// Memory bounds what is held of objects that are read whole or ahead, in bytes:
+	// by each stream, and by all look-ups together. The rows of an answer come on
+	// top, and one object is held however large it is. 0: [DefaultMemory].
 	Memory   int64
 	Progress func(string) // what is being read; nil tells nobody. It is called by one goroutine at a time
 }
@@ -77,6 +79,7 @@ type Archive struct {
 	control    *control.Reader
 	view       atomic.Pointer[view]
 	progress   sync.Mutex
+	held       *semaphore.Weighted // bytes of objects that look-ups hold
 	known      segmentCache
 	ends       endCache
 }
@@ -99,7 +102,7 @@ func Open(ctx context.Context, src archive.Ranger, o Options) (*Archive, error) 
 	if o.Memory <= 0 {
 		o.Memory = DefaultMemory
 	}
-	a := &Archive{src: newMeter(src), o: o, ring: o.Keys.Clone()}
+	a := &Archive{src: newMeter(src), o: o, ring: o.Keys.Clone(), held: semaphore.NewWeighted(o.Memory)}
 	var err error
 	if a.root, err = archive.OpenRoot(ctx, a.src); err != nil {
 		return nil, err

@@ -16,6 +16,10 @@ import (
 // piecesParallel is how many objects of a line a look-up reads parts of at once.
 const piecesParallel = 8
 
+// lookBytes is what a look into one object holds of it, at most, as a rule: see
+// [parquet.Remote.Find].
+const lookBytes = 17 << 20
+
 // A lookup is which few rows are asked for.
 type lookup struct {
 	tenant string                      // "" means any
@@ -79,6 +83,11 @@ func (a *Archive) findIn(ctx context.Context, v *view, l *lineView, q *lookup, i
 		var rows []*Row
 		for found, err := range ahead(ctx, pieces, piecesParallel, func(ctx context.Context, p *piece) (*looked, error) {
 			f := &looked{}
+			weight := min(p.size, lookBytes, a.o.Memory)
+			if err := a.held.Acquire(ctx, weight); err != nil {
+				return f, err
+			}
+			defer a.held.Release(weight)
 			return f, a.look(ctx, v, l, q, p, missed, f.add)
 		}) {
 			if err != nil {
@@ -136,13 +145,13 @@ func (m *missing) new(err error) bool {
 // met notes an error of reading a piece, and returns what it means: an error that
 // matches [ErrTampered] where the piece is lost, else the error itself.
 func (m *missing) met(p *piece, err error) error {
-	if !errors.Is(err, archive.ErrNotFound) {
+	if !errors.Is(err, archive.ErrNotFound) || errors.Is(err, ErrTampered) {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.keys[p.key] {
-		return tampered("%s: the archive as it is now has it, and it is missing: restore it", p.key)
+		return tampered("the archive as it is now has it, and it is missing or another one: restore it: %v", err)
 	}
 	if m.keys == nil {
 		m.keys = map[string]bool{}

@@ -89,12 +89,21 @@ func (s *sessionReader) read(ctx context.Context) error {
 			break
 		}
 		s.at = p
-		if err := s.a.look(ctx, s.v, p.l, s.q, p.piece, s.missed, s.found.add); err != nil {
+		if err := s.a.look(ctx, s.v, p.l, s.q, p.piece, s.missed, s.add); err != nil {
 			return err
 		}
 		s.trim()
 	}
 	return nil
+}
+
+// add takes a row. Of a long session no more are held than some pages.
+func (s *sessionReader) add(row *Row, err error) bool {
+	s.found.add(row, err)
+	if len(s.found.rows) > 4*s.page.Limit+1000 {
+		s.trim()
+	}
+	return true
 }
 
 func (s *sessionReader) full() bool { return len(s.found.rows) >= s.page.Limit }

@@ -92,15 +92,10 @@ func (s *segment) log(tenant string) *archive.LogInterval {
 func (l *lineView) segments(ctx context.Context, s *archive.Snapshot) ([]*segment, error) {
 	var all []*segment
 	void := map[int64]bool{}
-	i := int64(0)
 	for seg, err := range ahead(ctx, s.Segments, segmentsParallel, func(ctx context.Context, o archive.Object) (*segment, error) { return l.a.segment(ctx, l.line, o) }) {
 		if err != nil {
 			return nil, err
 		}
-		if want := s.Watermark() + i; seg.err == nil && seg.ordinal != want {
-			seg.err = tampered("%s: it says that it is segment %d", seg.key, seg.ordinal)
-		}
-		i++
 		for _, v := range seg.voided {
 			void[v.Ordinal] = true
 		}
@@ -140,8 +135,8 @@ func (a *Archive) segment(ctx context.Context, line archive.Line, o archive.Obje
 func newSegment(archiveID string, line archive.Line, o archive.Object, text []byte) *segment {
 	s := &segment{key: o.Key, size: o.Size}
 	m, err := archive.DecodeSegment(text)
-	if err == nil && (m.Line() != line || m.ArchiveID != archiveID) {
-		err = errors.New("it says that it is of another line")
+	if err == nil && (m.ArchiveID != archiveID || archive.SegmentKey(m.Line(), m.Ordinal) != o.Key || m.Line() != line) {
+		err = fmt.Errorf("it says that it is segment %d of %.80q/%d, in archive %.40q", m.Ordinal, m.Topic, m.Partition, m.ArchiveID)
 	}
 	if err != nil {
 		s.err = tampered("%s: %w", o.Key, err)
