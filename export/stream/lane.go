@@ -181,22 +181,16 @@ func (r *runner) missed(ctx context.Context, err error) error {
 	return ctx.Err()
 }
 
-// rest stores the cursors, and waits.
+// rest waits, and stores the cursors meanwhile, once that is due.
 func (r *runner) rest(ctx context.Context, d time.Duration) error {
-	if r.dirty {
-		// What is stored before a wait would be stored a moment later: no more than
-		// one PUT in CursorEvery all the same.
-		if due := r.due(); due > 0 && due < d {
-			if err := pause(ctx, due); err != nil {
-				return err
-			}
-			d -= due
+	if due := max(r.due(), 0); r.dirty && due <= d {
+		if err := pause(ctx, due); err != nil {
+			return err
 		}
-		if r.due() <= 0 || d >= r.e.s.CursorEvery {
-			if err := r.store(ctx); err != nil {
-				return err
-			}
+		if err := r.store(ctx); err != nil {
+			return err
 		}
+		d -= due
 	}
 	return pause(ctx, d)
 }
