@@ -42,9 +42,12 @@ type Remote struct {
 // endSize returns how much of the end of an object is read at first, in bytes:
 // footer and indexes of pages, and in most data files the bloom filters of turn_id
 // and session_id, which lie before them. Where a row is 1.3 KB of JSON, these take
-// a two-hundredth of the object.
+// a two-hundredth of the object. Small objects are read whole.
 func endSize(size int64) int64 {
-	return min(size, max(64<<10, min(size/128, 512<<10)))
+	if size <= 128<<10 {
+		return size
+	}
+	return max(64<<10, min(size/128, 512<<10))
 }
 
 // OpenRemote reads the end of an object of size bytes, with one get, rarely two.
