@@ -140,3 +140,89 @@ func TestQueriesFindWhatIsThere(t *testing.T) {
 		return r.Partition.N == 0 && r.TenantID.S == "acme" && r.Seq.N >= 7
 	})
 }
+
+// A turn of several logs is one: by seqWithinTurn, whatever log a row is in. A row
+// that repeats another is shown, and says so.
+func TestATurnOfSeveralLogs(t *testing.T) {
+	a := prooftest.New()
+	row := func(b *prooftest.Batch, seq int64, createdAt int64) {
+		b.Row("acme", func(r *audit.Record) {
+			r.Kind, r.RedactionPolicy, r.TurnID = audit.Str(audit.KindCall), audit.Str(audit.PolicyNone), audit.Str("t")
+			r.CreatedAt = audit.I64(createdAt)
+			if seq >= 0 {
+				r.SeqWithinTurn = audit.I64(seq)
+			}
+		})
+	}
+	calls, other := a.Line("audit.calls", 3), a.Line("audit.more", 0)
+	calls.Segment(func(b *prooftest.Batch) { row(b, 3, 9); row(b, 1, 9); row(b, -1, 5); row(b, 1, 9) })
+	other.Segment(func(b *prooftest.Batch) { row(b, 2, 1); row(b, 0, 9); row(b, -1, 4) })
+	calls.Anchor()
+	calls.Compact(prooftest.Compaction{Watermark: 1, Change: func(row *chain.Row) {
+		if row.Seq.N == 3 {
+			row.RepeatOf = audit.I64(1)
+		}
+	}})
+	rows, err := open(t, prooftest.Bucket(a.Objects()), export.Options{}).Turn(t.Context(), "acme", "", "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range rows {
+		got = append(got, fmt.Sprint(r.Topic.S, " ", r.Seq.N, " ", r.RepeatOf.Valid))
+	}
+	want := []string{
+		"audit.more 1 false", "audit.calls 1 false", "audit.calls 3 true", "audit.more 0 false", "audit.calls 0 false", // 0, 1, 1, 2, 3
+		"audit.more 2 false", "audit.calls 2 false", // those without, by their times
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant\n%q", got, want)
+	}
+}
+
+// A range has the rows whose created_at is in it, however late they were archived;
+// its end is not in it. Those without are placed by when they were archived.
+func TestARangeHasLateRows(t *testing.T) {
+	at := time.Date(2026, 5, 28, 20, 0, 0, 0, time.UTC)
+	a := prooftest.New()
+	row := func(b *prooftest.Batch, createdAt audit.Int) {
+		b.Row("acme", func(r *audit.Record) {
+			r.Kind, r.RedactionPolicy, r.CreatedAt = audit.Str(audit.KindCall), audit.Str(audit.PolicyNone), createdAt
+		})
+	}
+	l := a.Line("audit.calls", 0)
+	for range 2 { // both files and a segment
+		l.Segment(func(b *prooftest.Batch) {
+			row(b, audit.I64(at.UnixMicro()))
+			row(b, audit.I64(at.UnixMicro()-1))
+			row(b, audit.I64(at.Add(time.Hour).UnixMicro()-1))
+			row(b, audit.I64(at.Add(time.Hour).UnixMicro()))
+			row(b, audit.Int{}) // archived at 20:26
+		})
+		a.Later(40 * 24 * time.Hour)
+	}
+	l.Segment(func(b *prooftest.Batch) { row(b, audit.I64(at.UnixMicro())) })
+	l.Anchor()
+	l.Compact(prooftest.Compaction{Watermark: 2})
+	e := open(t, prooftest.Bucket(a.Objects()), export.Options{})
+	for _, c := range []struct {
+		from, to time.Time
+		want     string
+		gets     int64 // of data files and segments
+	}{
+		{at, at.Add(time.Hour), "[0/acme/0 0/acme/2 0/acme/4 0/acme/5 0/acme/7 0/acme/10]", 3},
+		{at.Add(time.Nanosecond), at.Add(time.Hour), "[0/acme/2 0/acme/4 0/acme/7]", 3},
+		{at.Add(time.Hour), time.Time{}, "[0/acme/3 0/acme/8 0/acme/9]", 3},
+		{time.Time{}, at, "[0/acme/1 0/acme/6]", 3},
+		{at.Add(-time.Hour), at.Add(-time.Minute), "[]", 2}, // the file of the other day is not read
+		{at.Add(80 * 24 * time.Hour), time.Time{}, "[]", 1},
+	} {
+		before := e.Cost()
+		if got := fmt.Sprint(names(collect(t, e.Range(t.Context(), export.Range{From: c.from, To: c.to})))); got != c.want {
+			t.Errorf("%v to %v: %s, want %s", c.from, c.to, got, c.want)
+		}
+		if n := e.Cost().Sub(before).Gets; n > c.gets+1 { // the end of the segment, once
+			t.Errorf("%v to %v: %d GETs", c.from, c.to, n)
+		}
+	}
+}
