@@ -16,8 +16,8 @@
 //
 // It fails where a look-up of a turn takes more than two GETs for a data file that
 // has none of its rows, or eight and 16 MiB for one that has; a file of which a
-// bloom filter says by mistake that it may have them is counted, and one in a
-// hundred of these is too many.
+// bloom filter says by mistake that it may have them is counted, and more than one
+// in a hundred of these is too many.
 package main
 
 import (
