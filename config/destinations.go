@@ -3,6 +3,8 @@ package config
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"os"
@@ -317,7 +319,7 @@ func setMember(m member, settings []Setting, environ []string) (line, name strin
 		if err := s.Value.set(values); err != nil {
 			return "", "", m.fault(s, values, err)
 		}
-		return m.name + ": " + strings.Join(values, ", "), m.name, nil
+		return m.name + ": " + shown(s, values), m.name, nil
 	}
 	for _, end := range []string{secretFile, secretEnv} {
 		name, ok := strings.CutSuffix(m.name, end)
@@ -339,6 +341,17 @@ func setMember(m member, settings []Setting, environ []string) (line, name strin
 		meant = "did you mean " + near + "?"
 	}
 	return "", "", m.node.Fault("no such setting of this type: %s", meant)
+}
+
+// shown returns values as they may stand in a spec: of those in which a secret may
+// be, as those of addresses, a part of their hash, by which a change shows.
+func shown(s *Setting, values []string) string {
+	text := strings.Join(values, ", ")
+	if s.Value.hidden {
+		sum := sha256.Sum256([]byte(text))
+		return "(not shown, SHA-256 " + hex.EncodeToString(sum[:8]) + "…)"
+	}
+	return text
 }
 
 // texts returns the value of a setting as it is written.

@@ -59,6 +59,8 @@ func (s *store) putMemory(w http.ResponseWriter, r *http.Request, key string, bo
 	tag := r.Header.Get("If-Match")
 	if tag == "" && r.Header.Get("If-None-Match") != "*" {
 		s.memory.Overwrite(key, body)
+		_, tag, _ = s.memory.GetTagged(r.Context(), key)
+		w.Header().Set("ETag", tag)
 		return
 	}
 	newTag, err := s.memory.Swap(r.Context(), key, body, tag)

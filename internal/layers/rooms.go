@@ -351,6 +351,12 @@ var Rooms = []Room{
 		TestDrivers: []string{"golang.org/x/mod"},
 	},
 	{
+		// Tests of natssink against a server in the process: a module of its own.
+		Folder: "it/nats", TestOnly: true,
+		Imports: []string{"export/event", "export/event/eventtest", "export/sink", "export/sink/natssink"},
+		Drivers: []string{"github.com/nats-io"},
+	},
+	{
 		// Tests of the page in Chromium: a module of its own.
 		Folder: "it/browser", TestOnly: true,
 		Imports: []string{"archive", "export", "export/serve", "export/serve/servetest", "proof/prooftest"},
