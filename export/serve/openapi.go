@@ -178,7 +178,7 @@ func schemas() object {
 		}, "state", "text", "anchor", "key", "exit", "tier"),
 		"Timeline": shape(object{
 			"turn": text("Its id; empty where it has no records."), "sessions": list(text("An id.")), "parent": text("The turn above."), "complete": boolean("As of Records."),
-			"sums": ref("Sums"), "steps": list(ref("Step")), "subagents": list(ref("Subagent")), "subagentsCut": boolean("The session has more rows than were looked through."),
+			"sums": ref("Sums"), "steps": list(ref("Step")), "subagents": list(ref("Subagent")), "subagentsCut": boolean("There are too many turns below it to be told."),
 		}, "turn", "sessions", "complete", "sums", "steps", "subagents", "subagentsCut"),
 		"Turns": shape(object{
 			"complete": boolean("As of Records."), "cut": boolean("The session has more rows than were looked through."),

@@ -26,6 +26,7 @@ type logName struct {
 type point struct {
 	next int64
 	hash chain.NullHash // row_hash of the row before; null where it is not known
+	told bool           // by who asks, and not by what was read
 }
 
 func nameOf(l *export.Log) logName { return logName{l.Line.TopicID, l.Line.Partition} }
@@ -88,7 +89,7 @@ func parsePosition(text string) (position, bool) {
 		if _, twice := p[name]; twice {
 			return nil, false
 		}
-		n := point{next: at.seq}
+		n := point{next: at.seq, told: true}
 		if hashed {
 			b, err := base64.RawURLEncoding.DecodeString(hash)
 			if err != nil || len(b) != len(chain.Hash{}) {

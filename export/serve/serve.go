@@ -51,6 +51,7 @@ type Archive interface {
 	Refresh(ctx context.Context) error
 	Logs(ctx context.Context, tenant string) ([]export.Log, error)
 	Turn(ctx context.Context, tenant, session, turn string) ([]*export.Row, error)
+	Tree(ctx context.Context, tenant, turn string) ([]export.Branch, error)
 	Session(ctx context.Context, tenant, session string, p export.Page) ([]*export.Row, error)
 	Record(ctx context.Context, tenant, recordID string) ([]*export.Row, error)
 	At(ctx context.Context, tenant string, lines func(archive.Line) bool, seq int64) ([]*export.Row, error)

@@ -186,11 +186,15 @@ func (t *tailing) log(l *export.Log) error {
 	return t.event("position", t.at.String(), nil)
 }
 
-// stop has a log left alone of which something does not fit. Other logs go on.
+// stop has a log left alone of which something does not fit. Other logs go on. That a
+// position which somebody sent does not is no fault of the archive.
 func (t *tailing) stop(name logName, err error) error {
 	t.bad[name] = true
-	t.s.tell(t.c, err)
-	p := *errStored
+	p := *errPosition
+	if !t.at[name].told || !errors.Is(err, export.ErrPosition) {
+		t.s.tell(t.c, err)
+		p = *errStored
+	}
 	p.Detail = fmt.Sprintf("log %s:%d stops at seq %d; others go on", name.topicID, name.partition, t.at[name].next)
 	return t.event("problem", "", p.line())
 }
@@ -217,7 +221,7 @@ func (t *tailing) record(name logName, r *export.Row) error {
 	if r.Seq.N < t.at[name].next {
 		return fmt.Errorf("%w: seq %d comes again behind %d", export.ErrTampered, r.Seq.N, t.at[name].next-1)
 	}
-	t.at[name] = point{r.Seq.N + 1, chain.NullHash{Hash: r.RowHash, Valid: true}}
+	t.at[name] = point{next: r.Seq.N + 1, hash: chain.NullHash{Hash: r.RowHash, Valid: true}}
 	id := ""
 	if t.ids {
 		id = t.at.String()

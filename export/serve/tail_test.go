@@ -227,8 +227,17 @@ func TestAPositionOfAnotherArchive(t *testing.T) {
 			t.Fatalf("it goes on: %s", data)
 		}
 		if name == "problem" {
+			if !strings.Contains(data, ":position") {
+				t.Error(data)
+			}
 			break
 		}
+	}
+	l.stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.faults) > 0 {
+		t.Errorf("whoever sends a position makes the operator look for a fault of the archive: %v", w.faults)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/export"
 )
 
-// timelineRows is how many of a session's rows are looked through for subagents.
+// timelineRows is how many of a session's rows are summed up.
 const timelineRows = 5000
 
 // A timeline is a turn, prepared for people: docs/serve.md describes it. It says
@@ -26,7 +26,7 @@ type timeline struct {
 	Sums      sums        `json:"sums"`
 	Steps     []*step     `json:"steps"`
 	Subagents []*subagent `json:"subagents"`
-	Cut       bool        `json:"subagentsCut"` // the session has more rows than were looked through
+	Cut       bool        `json:"subagentsCut"` // there are too many below it to be told
 }
 
 // sums are those of the rows of one turn, repeats left out.
@@ -163,24 +163,61 @@ type erased struct {
 
 // timeline answers with a turn for people.
 func (s *Server) timeline(c *call) error {
-	rows, err := s.o.Archive.Turn(c.ctx, c.tenant, c.query["session"], c.path["turn"])
+	turn := c.path["turn"]
+	tree, err := s.o.Archive.Tree(c.ctx, c.tenant, turn)
+	cut := errors.Is(err, export.ErrTree)
+	if cut {
+		s.tell(c, err)
+		var rows []*export.Row
+		rows, err = s.o.Archive.Turn(c.ctx, c.tenant, c.query["session"], turn)
+		tree = []export.Branch{{Turn: turn, Rows: rows}}
+	}
 	complete, err := s.partly(c, err)
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
-		if err := c.foreign(r); err != nil {
-			return err
+	for _, b := range tree {
+		for _, r := range b.Rows {
+			if err := c.foreign(r); err != nil {
+				return err
+			}
 		}
 	}
-	t := newTimeline(rows)
-	t.Complete = complete
-	for _, session := range t.Sessions {
-		if err := s.subagents(c, t, session); err != nil {
-			return err
-		}
+	t := &timeline{Sessions: []string{}, Steps: []*step{}, Subagents: []*subagent{}}
+	if len(tree) > 0 {
+		t = newTimeline(ofSession(tree[0].Rows, c.query["session"]))
+		t.Subagents = subagentsOf(turn, tree[1:])
 	}
+	t.Complete, t.Cut = complete, cut
 	return c.json(t)
+}
+
+// ofSession returns the rows of a session, and those of a turn that have none; "" is
+// any session.
+func ofSession(rows []*export.Row, session string) []*export.Row {
+	if session == "" {
+		return rows
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(r *export.Row) bool { return r.SessionID.Valid && r.SessionID.S != session })
+}
+
+// subagentsOf returns the turns below a turn, as they began.
+func subagentsOf(turn string, tree []export.Branch) []*subagent {
+	all := []*subagent{}
+	for i := range tree {
+		b := &tree[i]
+		if b.Parent != turn {
+			continue
+		}
+		t := newTimeline(b.Rows)
+		a := &subagent{Turn: b.Turn, Depth: int64(b.Depth), Sums: t.Sums, Subagents: subagentsOf(b.Turn, tree[i+1:])}
+		if len(t.Sessions) > 0 {
+			a.Session = t.Sessions[0]
+		}
+		all = append(all, a)
+	}
+	slices.SortStableFunc(all, func(a, b *subagent) int { return cmp.Compare(a.Sums.Start, b.Sums.Start) })
+	return all
 }
 
 // A sessionTurn is a turn of a session.
@@ -192,7 +229,7 @@ type sessionTurn struct {
 
 // turns answers with the turns of a session, newest first.
 func (s *Server) turns(c *call) error {
-	rows, complete, err := s.ofSession(c, c.path["session"])
+	rows, complete, err := s.newestOf(c, c.path["session"])
 	if err != nil {
 		return err
 	}
@@ -213,8 +250,8 @@ func (s *Server) turns(c *call) error {
 	return c.json(map[string]any{"turns": all, "complete": complete, "cut": len(rows) >= timelineRows})
 }
 
-// ofSession returns the newest rows of a session.
-func (s *Server) ofSession(c *call, session string) (rows []*export.Row, complete bool, err error) {
+// newestOf returns the newest rows of a session.
+func (s *Server) newestOf(c *call, session string) (rows []*export.Row, complete bool, err error) {
 	rows, err = s.o.Archive.Session(c.ctx, c.tenant, session, export.Page{Limit: timelineRows})
 	if complete, err = s.partly(c, err); err != nil {
 		return nil, false, err
@@ -246,53 +283,6 @@ func (s *Server) tell(c *call, err error) {
 	if s.o.Events.Failed != nil {
 		s.o.Events.Failed(Request{Route: c.route.path, Token: c.tokenName(), Tenant: c.tenant, Status: c.w.status}, err)
 	}
-}
-
-// subagents finds the turns below a turn among the rows of a session.
-func (s *Server) subagents(c *call, t *timeline, session string) error {
-	rows, complete, err := s.ofSession(c, session)
-	if err != nil {
-		return err
-	}
-	t.Complete = t.Complete && complete
-	t.Cut = t.Cut || len(rows) >= timelineRows
-	t.Subagents = append(t.Subagents, subagentsOf(t.Turn, rows)...)
-	return nil
-}
-
-// subagentsOf returns the turns below a turn, by their beginning.
-func subagentsOf(turn string, rows []*export.Row) []*subagent {
-	of := map[string]map[string][]*export.Row{} // parent, turn
-	for _, r := range rows {
-		if !r.ParentTurnID.Valid || !r.TurnID.Valid {
-			continue
-		}
-		parent := r.ParentTurnID.S
-		if of[parent] == nil {
-			of[parent] = map[string][]*export.Row{}
-		}
-		of[parent][r.TurnID.S] = append(of[parent][r.TurnID.S], r)
-	}
-	return below(turn, of, map[string]bool{turn: true})
-}
-
-// below makes the subagents of a turn. seen keeps turns that name each other as
-// parents from going round for ever.
-func below(turn string, of map[string]map[string][]*export.Row, seen map[string]bool) []*subagent {
-	all := []*subagent{}
-	for child, rows := range of[turn] {
-		if seen[child] {
-			continue
-		}
-		seen[child] = true
-		a := &subagent{Turn: child, Session: rows[0].SessionID.S, Depth: rows[0].SubagentDepth.N, Sums: newTimeline(rows).Sums}
-		a.Subagents = below(child, of, seen)
-		all = append(all, a)
-	}
-	slices.SortFunc(all, func(a, b *subagent) int {
-		return cmp.Or(cmp.Compare(a.Sums.Start, b.Sums.Start), cmp.Compare(a.Turn, b.Turn))
-	})
-	return all
 }
 
 // newTimeline makes the timeline of rows, which are in order.

@@ -31,7 +31,7 @@ export function turn(t, show) {
   nodes.push(sums(t.sums, 'turn-sums'));
   nodes.push(el('h2', { class: 'hear', id: 'steps-title' }, 'Steps'));
   nodes.push(steps(t, show, 'steps-title'));
-  if (t.subagentsCut) nodes.push(el('p', { class: 'hint' }, 'The session is long: subagents were looked for in its newest records only.'));
+  if (t.subagentsCut) nodes.push(el('p', { class: 'hint' }, 'There are too many subagents below this turn to be shown.'));
   return nodes;
 }
 
