@@ -61,6 +61,24 @@ func TestDamageEndsItsLogAlone(t *testing.T) {
 			objects[one.Key(3)] = s.Body
 			return one.Key(3)
 		}, "0/acme/32", 40},
+		"a derived column that says something else": {func(_ *prooftest.Archive, one *prooftest.Line, objects map[string][]byte) string {
+			s := one.Segments[3]
+			s.Rows[0].SelectedReason = audit.Str("user-explicit")
+			s.Encode()
+			objects[one.Key(3)] = s.Body
+			return one.Key(3)
+		}, "0/acme/32", 40},
+		"a tenant whom the metadata hides": {func(_ *prooftest.Archive, one *prooftest.Line, objects map[string][]byte) string {
+			s := one.Segments[3]
+			for i := range s.Meta.Logs {
+				if s.Meta.Logs[i].Tenant == "acme" {
+					s.Meta.Logs[i].Tenant = "acmf"
+				}
+			}
+			s.Encode()
+			objects[one.Key(3)] = s.Body
+			return one.Key(3)
+		}, "0/acme/32", 30},
 		"two rows that changed places": {func(_ *prooftest.Archive, one *prooftest.Line, objects map[string][]byte) string {
 			s := one.Segments[2]
 			s.Rows[4], s.Rows[6] = s.Rows[6], s.Rows[4]

@@ -3,8 +3,10 @@ package export
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/control"
 	"github.com/ledgerlake/ledgerlake/redact"
@@ -84,7 +86,18 @@ func (s *shower) check(row *chain.Row, scheme string) (all bool, err error) {
 			err = nil // what is left of the row was checked before row_hash
 		}
 	}
+	if err == nil && !derivedFits(row) {
+		err = errors.New("a derived column does not say what the decision slot says")
+	}
 	return !keyless, err
+}
+
+// derivedFits derives the columns again that repeat the decision slot: no hash has
+// them.
+func derivedFits(row *chain.Row) bool {
+	want := audit.Derive(row.Slots[audit.SlotDecision])
+	return row.RequestedModel == want.RequestedModel && row.SelectedReason == want.SelectedReason && row.RungOrdinal == want.RungOrdinal &&
+		slices.Equal(row.FallbackChain, want.FallbackChain) && (row.FallbackChain == nil) == (want.FallbackChain == nil)
 }
 
 // faultAt says where a fault is.

@@ -33,11 +33,13 @@ var errStop = errors.New("enough")
 func (a *Archive) stream(ctx context.Context, ask ask, lines func(archive.Line) bool) iter.Seq2[*Row, error] {
 	return func(yield func(*Row, error) bool) {
 		v := a.view.Load()
+		memory := max(a.o.Memory/a.streams.Add(1), 1)
+		defer a.streams.Add(-1)
 		for _, l := range v.lines {
 			if lines != nil && !lines(l.line) {
 				continue
 			}
-			w := &walker{a: a, l: l, ask: ask, show: a.shower(v, l.line, ask.match), logs: map[string]*logAt{}, yield: yield}
+			w := &walker{a: a, l: l, ask: ask, memory: memory, show: a.shower(v, l.line, ask.match), logs: map[string]*logAt{}, yield: yield}
 			w.show.unchecked = ask.unchecked
 			err := w.line(ctx)
 			if errors.Is(err, errStop) {
@@ -59,6 +61,7 @@ type walker struct {
 	a      *Archive
 	l      *lineView
 	ask    ask
+	memory int64 // for objects that are read ahead
 	show   *shower
 	logs   map[string]*logAt // by tenant
 	missed missing
@@ -99,7 +102,7 @@ func (w *walker) snapshot(ctx context.Context, s *archive.Snapshot) error {
 		}
 		return p.size
 	}
-	for p, err := range aheadWithin(ctx, pieces, segmentsParallel, w.a.o.Memory, weigh, w.fetch) {
+	for p, err := range aheadWithin(ctx, pieces, segmentsParallel, w.memory, weigh, w.fetch) {
 		if err != nil {
 			return err
 		}
@@ -168,7 +171,7 @@ func (w *walker) pieces(s *archive.Snapshot, segments []*segment) (all []*piece)
 		if f.LastSeq < w.ask.from || w.ask.skips != nil && w.ask.skips(f) {
 			p.size = 0 // it is passed, and not read
 		}
-		p.parts = p.size > w.a.o.Memory/2
+		p.parts = p.size > w.memory/2
 		all = append(all, p)
 	}
 	for _, seg := range segments {
@@ -237,7 +240,7 @@ func (w *walker) piece(ctx context.Context, p *piece) error {
 	case p.file != nil:
 		return w.file(ctx, p)
 	}
-	return w.segment(p)
+	return w.segment(ctx, p)
 }
 
 func (w *walker) file(ctx context.Context, p *piece) error {
@@ -263,7 +266,7 @@ func (w *walker) file(ctx context.Context, p *piece) error {
 		return w.kill(sp, tampered("%w", err))
 	}
 	sp.scheme = meta.Scheme
-	return w.rows(p, file.Rows(), map[string]*span{f.Tenant: sp})
+	return w.rows(ctx, p, file.Rows(), map[string]*span{f.Tenant: sp})
 }
 
 // parts yields the rows of a file that is too large to be held. That its rows
@@ -283,10 +286,10 @@ func (w *walker) parts(ctx context.Context, p *piece, sp *span) error {
 		return w.kill(sp, tampered("%w", err))
 	}
 	sp.scheme = meta.Scheme
-	return w.rows(p, r.Find(ctx, parquet.Match{}), map[string]*span{sp.tenant: sp})
+	return w.rows(ctx, p, r.Find(ctx, parquet.Match{}), map[string]*span{sp.tenant: sp})
 }
 
-func (w *walker) segment(p *piece) error {
+func (w *walker) segment(ctx context.Context, p *piece) error {
 	seg, spans := p.seg, map[string]*span{}
 	var file *parquet.File
 	if p.body != nil {
@@ -319,7 +322,7 @@ func (w *walker) segment(p *piece) error {
 	if p.body == nil {
 		return nil
 	}
-	return w.rows(p, file.Rows(), spans)
+	return w.rows(ctx, p, file.Rows(), spans)
 }
 
 // A span is what a piece has of one log, and how far it was read.
@@ -362,7 +365,7 @@ func (w *walker) kill(sp *span, err error) error {
 }
 
 // rows yields the rows of an object that is open.
-func (w *walker) rows(p *piece, rows iter.Seq2[*chain.Row, error], spans map[string]*span) error {
+func (w *walker) rows(ctx context.Context, p *piece, rows iter.Seq2[*chain.Row, error], spans map[string]*span) error {
 	for _, sp := range spans {
 		if err := sp.follows(); err != nil {
 			if err := w.kill(sp, tampered("%s: %w", p.key, err)); err != nil {
@@ -374,6 +377,9 @@ func (w *walker) rows(p *piece, rows iter.Seq2[*chain.Row, error], spans map[str
 		if errors.Is(err, parquet.ErrWhole) {
 			return err
 		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err = readFault(p.key, err); errors.Is(err, ErrTampered) {
 			return w.broken(p, spans, err)
 		}
@@ -382,8 +388,8 @@ func (w *walker) rows(p *piece, rows iter.Seq2[*chain.Row, error], spans map[str
 		}
 		sp := spans[row.TenantID.S]
 		switch {
-		case sp == nil && p.file != nil:
-			return w.broken(p, spans, tampered("%s: a row of tenant %.80q in a file of another", p.key, row.TenantID.S))
+		case sp == nil && (p.file != nil || w.alive(row.TenantID.S)):
+			return w.broken(p, spans, tampered("%s: a row of tenant %.80q, of whom it says that it has none", p.key, row.TenantID.S))
 		case sp == nil || sp.at.dead:
 			continue
 		}
@@ -399,6 +405,12 @@ func (w *walker) rows(p *piece, rows iter.Seq2[*chain.Row, error], spans map[str
 		}
 	}
 	return nil
+}
+
+// alive reports whether rows of a tenant are still asked for.
+func (w *walker) alive(tenant string) bool {
+	at := w.logs[tenant]
+	return w.wants(tenant) && (at == nil || !at.dead)
 }
 
 // broken ends the logs of a piece that cannot be read to its end.
