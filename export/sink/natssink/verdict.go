@@ -2,7 +2,6 @@ package natssink
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 
@@ -41,14 +40,13 @@ func missing(ctx context.Context, c *connection, subject string) sink.Verdict {
 }
 
 func outcome(err error) sink.Outcome {
-	var cert *tls.CertificateVerificationError
 	var api jetstream.JetStreamError
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return sink.Split
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired),
 		errors.Is(err, nats.ErrPermissionViolation), errors.Is(err, nats.ErrSecureConnWanted), errors.Is(err, nats.ErrNkeysNotSupported),
-		errors.As(err, &cert):
+		sink.IsRefusal(err):
 		return sink.Suspend
 	case errors.As(err, &api) && api.APIError() != nil:
 		return apiOutcome(api.APIError())

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/ledgerlake/ledgerlake/export/sink"
 )
 
 // chunk is how much is written between two looks at the deadline, so that a slow
@@ -114,7 +116,7 @@ func (c *connection) reason(err error) error {
 	case <-timer.C:
 		return err
 	}
-	if isRefusal(c.err) {
+	if sink.IsRefusal(c.err) {
 		return c.err
 	}
 	return err

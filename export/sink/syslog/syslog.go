@@ -34,7 +34,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -228,29 +227,13 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Message) sink.Result {
 // verdict says what an error means. Who shows a wrong certificate, or refuses ours,
 // does so until somebody acts; all else may pass.
 func verdict(err error) sink.Verdict {
-	var cert *tls.CertificateVerificationError
 	switch {
 	case err == nil:
 		return sink.Verdict{Outcome: sink.Delivered}
-	case errors.As(err, &cert), isRefusal(err):
+	case sink.IsRefusal(err):
 		return sink.Verdict{Outcome: sink.Suspend, Reason: err.Error()}
 	}
 	return sink.Verdict{Outcome: sink.Retry, Reason: err.Error()}
-}
-
-// refusals are the alerts of TLS about certificates, versions and rights (RFC
-// 8446, section 6.2): handshake_failure, bad_certificate, unsupported_certificate,
-// certificate_revoked, certificate_expired, certificate_unknown, unknown_ca,
-// access_denied, protocol_version, insufficient_security, certificate_required.
-var refusals = []tls.AlertError{40, 42, 43, 44, 45, 46, 48, 49, 70, 71, 116}
-
-// isRefusal reports whether the receiver said that it will not have us.
-func isRefusal(err error) bool {
-	var op *net.OpError
-	if !errors.As(err, &op) || op.Op != "remote error" { // as crypto/tls has an alert from the other side
-		return false
-	}
-	return slices.ContainsFunc(refusals, func(a tls.AlertError) bool { return a.Error() == op.Err.Error() })
 }
 
 // send writes frames and sees that they arrive. ends are where each ends.
