@@ -235,7 +235,7 @@ func union(all []interval) []interval {
 	return all[:n]
 }
 
-// A portion is rows that are read at once: their pages fit into pageBytes.
+// A portion is rows that are read at once.
 type portion struct {
 	rows  []groupRows
 	spans []Span
@@ -249,19 +249,42 @@ type groupRows struct {
 	rows []interval
 }
 
-// read yields rows of row groups, portion after portion.
+// read yields rows of row groups: at once, where what is left of mostBytes has room
+// for their pages, else portion after portion.
 func (f *finder) read(groups []*groupFind) error {
-	p := &portion{taken: make([]int, len(f.file.leaves))}
+	var all []*portion
+	split(groups, max(mostBytes-f.parts.read-roomForGaps, pageBytes), func(p *portion) bool {
+		all = append(all, p)
+		return len(all) < 2
+	})
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return f.readPortion(all[0])
+	}
+	var err error
+	split(groups, pageBytes, func(p *portion) bool {
+		err = f.readPortion(p)
+		return err == nil && !f.done
+	})
+	return err
+}
+
+// split makes portions of the rows of row groups, of no more than most bytes unless
+// a single row has more, and gives them to do until that has enough.
+func split(groups []*groupFind, most int64, do func(*portion) bool) {
+	p := new(portion)
 	for _, g := range groups {
 		p.enter(g)
 		for _, rows := range g.rows {
 			for at := rows.first; at <= rows.last; {
 				last, more := p.step(at, rows.last)
-				if p.size > 0 && p.size+more > pageBytes {
-					if err := f.readPortion(p); err != nil || f.done {
-						return err
+				if p.size > 0 && p.size+more > most {
+					if !do(p) {
+						return
 					}
-					*p = portion{taken: p.taken}
+					p = new(portion)
 					p.enter(g)
 					continue
 				}
@@ -270,13 +293,15 @@ func (f *finder) read(groups []*groupFind) error {
 			}
 		}
 	}
-	return f.readPortion(p)
+	if len(p.spans) > 0 {
+		do(p)
+	}
 }
 
 // enter goes on with a row group.
 func (p *portion) enter(g *groupFind) {
 	p.rows = append(p.rows, groupRows{groupFind: g})
-	clear(p.taken)
+	p.taken = make([]int, len(g.chunks))
 }
 
 // step returns how far the pieces reach which row at needs, and how many bytes
@@ -323,9 +348,6 @@ func (p *portion) take(rows interval) {
 
 // readPortion reads the pages of some rows, and yields these.
 func (f *finder) readPortion(p *portion) error {
-	if p.size == 0 && len(p.spans) == 0 {
-		return nil
-	}
 	most, limit := mostGets-f.parts.gets, mostBytes-f.parts.read
 	if most <= 0 || limit < p.size {
 		most, limit = mostGets/2, mostBytes

@@ -14,14 +14,13 @@ import (
 // a kind that only other writers make: it is to be read whole, by [Open].
 var ErrWhole = errors.New("pages of another writer: read the object whole")
 
-// What [Remote.Find] keeps to as far as it can: gets for an object with the rows
-// of one group or two, and bytes, which the part of an object that was read takes
-// in memory.
+// What [Remote.Find] keeps to as far as it can, of gets and of bytes for an object.
 const (
-	mostGets  = 8
-	mostBytes = 16 << 20
-	keyBytes  = 6 << 20 // of pages in which rows are looked up, at a time
-	pageBytes = 8 << 20
+	mostGets    = 8
+	mostBytes   = 16 << 20
+	roomForGaps = 1 << 20 // of mostBytes, at least
+	keyBytes    = 6 << 20 // of pages in which rows are looked up, at a time
+	pageBytes   = 8 << 20 // of pages of rows, where they must be read in portions
 )
 
 // A Remote finds rows of an object of which it reads as little as it can.
@@ -166,10 +165,10 @@ func (r *Remote) Bounds(column string) (low, high string, nulls int64, ok bool) 
 // An object that has none of the rows takes the first two; one in some thousand,
 // where a filter errs, also the fourth. These numbers, and 16 MiB in all, are kept
 // where the rows lie near each other, in one row group or in two that are
-// neighbours, as those of a turn do. Where they do not, gets are more rather than
-// bytes; and what has more than 8 MiB of pages is read a part after another, with 4
-// gets a part at best and at least one for each row group. No more memory than for
-// a part is taken, unless a single row needs it.
+// neighbours, as those of a turn do, and their pages have less than about 14 MiB.
+// Where they lie apart, gets are more rather than bytes; and where their pages have
+// more, they are read 8 MiB after another, with up to 4 gets each time and at least
+// one for each row group. No more memory is taken, unless a single row needs it.
 func (r *Remote) Find(ctx context.Context, any ...Match) iter.Seq2[*chain.Row, error] {
 	return func(yield func(*chain.Row, error) bool) {
 		f := finder{ctx: ctx, file: r.file, any: any, yield: yield}

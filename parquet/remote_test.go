@@ -170,6 +170,7 @@ func TestRemoteKeepsItsLimits(t *testing.T) {
 		"many groups":           {DataOptions{GroupRows: 3001}, agentRows(10_000, false), 2},
 		"long rows":             {DataOptions{}, fatten(agentRows(12_000, false), audit.SlotContext, 5000), 2},
 		"prompts":               {DataOptions{}, fatten(fatten(agentRows(1600, false), audit.SlotRaw, 20_000), audit.SlotExt, 20_000), 2},
+		"turns of 9 MiB":        {DataOptions{}, fatten(agentRows(40, false), audit.SlotRaw, 1800<<10), 2},
 		"a footer beyond a get": {DataOptions{GroupRows: 1001}, agentRows(2500, false), 300_000},
 	} {
 		t.Run(name, func(t *testing.T) {
