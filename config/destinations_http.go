@@ -60,11 +60,11 @@ func (h *httpSink) reach(url string, compressions ...string) []Setting {
 	return settings
 }
 
-func (h *httpSink) options() httpsink.HTTP {
+func (h *httpSink) options(d *Destination) httpsink.HTTP {
 	return httpsink.HTTP{
 		URL: h.url, AllowPlaintext: h.plaintext, CA: h.ca.Reveal(), Certificate: h.cert.Reveal(), Key: h.key.Reveal(),
 		Proxy: h.proxy, ProxyLogin: h.proxyLogin.Reveal(), Headers: h.headers.Reveal(),
-		Compression: httpsink.Compression(h.compression), Timeout: h.timeout, Now: time.Now,
+		Compression: httpsink.Compression(h.compression), Timeout: h.timeout, Version: d.Version, Now: time.Now,
 	}
 }
 
@@ -77,7 +77,7 @@ func webhookType() *sinkType {
 	var path, signs, signed Secret
 	var private bool
 	var body string
-	return &sinkType{
+	t := &sinkType{
 		help: "a URL that batches are posted to, signed as Standard Webhooks 1.0 says", formats: jsonFormats,
 		settings: append(h.reach("Where to. It stands in the bucket: what of it is secret goes into path."),
 			Setting{Name: "path", Help: "What is appended to url, where it is a secret.", Value: secret(&path)},
@@ -86,17 +86,33 @@ func webhookType() *sinkType {
 			Setting{Name: "body", Default: "array", Help: "A JSON array of events, or one event a line (application/x-ndjson).", Value: oneOf(&body, "array", "lines")},
 			Setting{Name: "allow-private", Default: "false", Help: "Let the receiver be at an address that is not of the public internet.", Value: boolean(&private)},
 		),
-		open: func(context.Context, *Destination) (sink.Sink, error) {
-			o := o
-			o.HTTP, o.Path, o.Lines = h.options(), path.Reveal(), body == "lines"
-			o.OnlyPublic = !private
-			o.Secrets = []string{signs.Reveal()}
-			if !signed.IsZero() {
-				o.Secrets = append(o.Secrets, signed.Reveal())
-			}
-			return opened(httpsink.NewWebhook(o))
-		},
 	}
+	t.check, t.open = opener(func(d *Destination) (*httpsink.Webhook, error) {
+		o := o
+		o.HTTP, o.Path, o.Lines = h.options(d), path.Reveal(), body == "lines"
+		o.OnlyPublic = !private
+		o.Secrets = []string{signs.Reveal()}
+		if !signed.IsZero() {
+			o.Secrets = append(o.Secrets, signed.Reveal())
+		}
+		return httpsink.NewWebhook(o)
+	})
+	return t
+}
+
+// opener returns what opens a driver, and what finds its faults without reaching
+// anything: that it cannot be made.
+func opener[S sink.Sink](open func(*Destination) (S, error)) (check func() (name, fault string), _ func(context.Context, *Destination) (sink.Sink, error)) {
+	check = func() (name, fault string) {
+		s, err := open(&Destination{})
+		if err != nil {
+			name, fault, _ = strings.Cut(err.Error(), ": ")
+			return name, fault
+		}
+		_ = s.Close(context.Background())
+		return "", ""
+	}
+	return check, func(_ context.Context, d *Destination) (sink.Sink, error) { return opened(open(d)) }
 }
 
 // opened returns a driver as a sink: none where there is an error.
@@ -112,7 +128,7 @@ func splunkType() *sinkType {
 	var o httpsink.SplunkOptions
 	var token Secret
 	var request int64
-	return &sinkType{
+	t := &sinkType{
 		help: "Splunk's HTTP Event Collector",
 		settings: append(h.reach("The collector, such as https://splunk.example:8088; /services/collector/event where it has no path.", "gzip", "none"),
 			Setting{Name: "token", Required: true, Help: "The token of the collector.", Value: secret(&token)},
@@ -124,19 +140,20 @@ func splunkType() *sinkType {
 			Setting{Name: "ack-within", Default: "5m", Help: "How long the indexers have before events are sent again.", Value: duration(&o.AckWithin, time.Second, 9*time.Minute)},
 			Setting{Name: "request-bytes", Default: "1MB", Help: "How large a request gets, before it is compressed. Splunk Cloud takes 1 MB.", Value: size(&request, 64<<10, 512<<20)},
 		),
-		open: func(context.Context, *Destination) (sink.Sink, error) {
-			o := o
-			o.HTTP, o.Token, o.RequestBytes = h.options(), token.Reveal(), int(request)
-			return opened(httpsink.NewSplunk(o))
-		},
 	}
+	t.check, t.open = opener(func(d *Destination) (*httpsink.Splunk, error) {
+		o := o
+		o.HTTP, o.Token, o.RequestBytes = h.options(d), token.Reveal(), int(request)
+		return httpsink.NewSplunk(o)
+	})
+	return t
 }
 
 func elasticType(help string) *sinkType {
 	var h httpSink
 	var o httpsink.ElasticOptions
 	var key, password Secret
-	return &sinkType{
+	t := &sinkType{
 		help: help, format: event.ECS, formats: jsonFormats,
 		settings: append(h.reach("The cluster, such as https://elastic.example:9200.", "gzip", "none"),
 			Setting{
@@ -150,21 +167,13 @@ func elasticType(help string) *sinkType {
 			Setting{Name: "user", Help: "The user, where there is no API key.", Value: text(&o.User, "USER", "a user", notEmpty)},
 			Setting{Name: "password", Help: "The user's password.", Value: secret(&password)},
 		),
-		check: func() (name, fault string) {
-			switch {
-			case !key.IsZero() && o.User != "":
-				return "user", "there is an api-key too: want one of them"
-			case (o.User == "") != password.IsZero():
-				return "user", "want user and password, or none of them"
-			}
-			return "", ""
-		},
-		open: func(context.Context, *Destination) (sink.Sink, error) {
-			o := o
-			o.HTTP, o.APIKey, o.Password = h.options(), key.Reveal(), password.Reveal()
-			return opened(httpsink.NewElastic(o))
-		},
 	}
+	t.check, t.open = opener(func(d *Destination) (*httpsink.Elastic, error) {
+		o := o
+		o.HTTP, o.APIKey, o.Password = h.options(d), key.Reveal(), password.Reveal()
+		return httpsink.NewElastic(o)
+	})
+	return t
 }
 
 func otlpType() *sinkType {
@@ -172,7 +181,7 @@ func otlpType() *sinkType {
 	var o httpsink.OTLPOptions
 	var body string
 	var resource []string
-	return &sinkType{
+	t := &sinkType{
 		help: "OpenTelemetry logs: OTLP over HTTP, protobuf", formats: jsonFormats,
 		settings: append(h.reach("The receiver, such as https://collector.example:4318; /v1/logs where it has no path.", "gzip", "zstd", "none"),
 			Setting{Name: "service", Default: "ledgerlake", Help: "service.name of the resource.", Value: text(&o.Service, "NAME", "a name", notEmpty)},
@@ -182,16 +191,17 @@ func otlpType() *sinkType {
 			})},
 			Setting{Name: "body", Default: "event", Help: "The body of a log record: the event in its format, as a text, or a line for people. The attributes are the same.", Value: oneOf(&body, "event", "line")},
 		),
-		open: func(context.Context, *Destination) (sink.Sink, error) {
-			o := o
-			o.HTTP, o.Line, o.Resource = h.options(), body == "line", map[string]string{}
-			for _, s := range resource {
-				name, value, _ := strings.Cut(s, "=")
-				o.Resource[name] = value
-			}
-			return opened(httpsink.NewOTLP(o))
-		},
 	}
+	t.check, t.open = opener(func(d *Destination) (*httpsink.OTLP, error) {
+		o := o
+		o.HTTP, o.ArchiveID, o.Line, o.Resource = h.options(d), d.ArchiveID, body == "line", map[string]string{}
+		for _, s := range resource {
+			name, value, _ := strings.Cut(s, "=")
+			o.Resource[name] = value
+		}
+		return httpsink.NewOTLP(o)
+	})
+	return t
 }
 
 func datadogType() *sinkType {
@@ -200,7 +210,7 @@ func datadogType() *sinkType {
 	var key Secret
 	settings := h.reach("The intake, where it is not that of site; /api/v2/logs where it has no path.", "gzip", "none")
 	settings[0].Required = false
-	return &sinkType{
+	t := &sinkType{
 		help: "Datadog's log intake, v2", formats: jsonFormats,
 		settings: append(settings,
 			Setting{Name: "site", Help: "The site of Datadog, such as datadoghq.eu.", Value: text(&o.Site, "SITE", "a site of Datadog", notEmpty)},
@@ -210,16 +220,11 @@ func datadogType() *sinkType {
 			Setting{Name: "hostname", Help: "hostname of the logs.", Value: text(&o.Host, "HOST", "a host", notEmpty)},
 			Setting{Name: "tags", Help: "ddtags of the logs: name:value, with commas between.", Value: text(&o.Tags, "TAGS", "tags", notEmpty)},
 		),
-		check: func() (name, fault string) {
-			if (o.Site == "") == (h.url == "") {
-				return "site", "want site, or url, and not both"
-			}
-			return "", ""
-		},
-		open: func(context.Context, *Destination) (sink.Sink, error) {
-			o := o
-			o.HTTP, o.APIKey = h.options(), key.Reveal()
-			return opened(httpsink.NewDatadog(o))
-		},
 	}
+	t.check, t.open = opener(func(d *Destination) (*httpsink.Datadog, error) {
+		o := o
+		o.HTTP, o.APIKey = h.options(d), key.Reveal()
+		return httpsink.NewDatadog(o)
+	})
+	return t
 }

@@ -70,7 +70,8 @@ type client struct {
 	zstd    *zstd.Encoder
 }
 
-// newClient returns a client. secrets are those beside what o has.
+// newClient returns a client. secrets are those beside what o has. Errors name what
+// is wrong as the settings of destinations do.
 func newClient(o HTTP, secrets ...string) (*client, error) {
 	o.Timeout = cmp.Or(o.Timeout, usualTimeout)
 	o.Compression = cmp.Or(o.Compression, None)
@@ -169,10 +170,11 @@ func (c *client) hide(secrets ...string) {
 	slices.SortFunc(c.secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 }
 
-// bearing has all requests carry a header that holds a secret.
-func (c *client) bearing(name, value string) error {
+// bearing has all requests carry a header that holds a secret, the setting called
+// of.
+func (c *client) bearing(of, name, value string) error {
 	if !isFieldValue(value) {
-		return errors.New("a secret has what no header can hold, such as a line break")
+		return fmt.Errorf("%s: it has what no header can hold, such as a line break", of)
 	}
 	c.header.Set(name, value)
 	return nil
@@ -197,7 +199,7 @@ func (c *client) transport() (*http.Transport, error) {
 			proxy.User = url.UserPassword(user, password)
 			c.hide(password)
 		} else if c.o.ProxyLogin != "" {
-			return nil, errors.New("proxy login: want USER:PASSWORD")
+			return nil, errors.New("proxy-login: want USER:PASSWORD")
 		}
 		t.Proxy = http.ProxyURL(proxy)
 	}
@@ -206,7 +208,9 @@ func (c *client) transport() (*http.Transport, error) {
 		if c.o.Proxy == "" {
 			dialer.ControlContext = onlyPublic
 		}
-		return t, publicHost(c.url.Hostname())
+		if err := publicHost(c.url.Hostname()); err != nil {
+			return nil, fmt.Errorf("url: %w", err)
+		}
 	}
 	return t, nil
 }
@@ -217,7 +221,7 @@ func (c *client) tls() (*tls.Config, error) {
 	if c.o.CA != "" {
 		conf.RootCAs = x509.NewCertPool()
 		if !conf.RootCAs.AppendCertsFromPEM([]byte(c.o.CA)) {
-			return nil, errors.New("ca: no certificate in it: want PEM")
+			return nil, errors.New("tls.ca: no certificate in it: want PEM")
 		}
 	}
 	if c.o.Certificate == "" && c.o.Key == "" {
@@ -225,7 +229,7 @@ func (c *client) tls() (*tls.Config, error) {
 	}
 	pair, err := tls.X509KeyPair([]byte(c.o.Certificate), []byte(c.o.Key))
 	if err != nil {
-		return nil, errors.New("certificate and key: they are not PEM, or do not belong together")
+		return nil, errors.New("tls.key: it and tls.certificate are not PEM, or do not belong together")
 	}
 	conf.Certificates = []tls.Certificate{pair}
 	return conf, nil

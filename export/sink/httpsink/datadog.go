@@ -56,7 +56,9 @@ var datadogSite = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*\.[a-z]+$`)
 func NewDatadog(o DatadogOptions) (*Datadog, error) {
 	switch {
 	case o.APIKey == "":
-		return nil, errors.New("no API key")
+		return nil, errors.New("api-key: none")
+	case o.URL != "" && o.Site != "":
+		return nil, errors.New("site: there is a url too, want one of them")
 	case o.URL == "" && !datadogSite.MatchString(o.Site):
 		return nil, errors.New("site: want a site of Datadog, such as datadoghq.eu")
 	case o.URL == "":
@@ -66,7 +68,7 @@ func NewDatadog(o DatadogOptions) (*Datadog, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.bearing("DD-API-KEY", o.APIKey); err != nil {
+	if err := c.bearing("api-key", "DD-API-KEY", o.APIKey); err != nil {
 		return nil, err
 	}
 	d := &Datadog{c: c, o: o, url: c.pathOr("api/v2/logs")}

@@ -53,13 +53,15 @@ func NewElastic(o ElasticOptions) (*Elastic, error) {
 	e := &Elastic{c: c, o: o, index: index}
 	switch {
 	case o.APIKey != "" && o.User+o.Password != "":
-		return nil, errors.New("an API key and a user: want one of them")
+		return nil, errors.New("user: there is an API key too, want one of them")
+	case (o.User == "") != (o.Password == ""):
+		return nil, errors.New("user: want user and password, or none of them")
 	case o.APIKey != "":
-		err = c.bearing("Authorization", "ApiKey "+o.APIKey)
+		err = c.bearing("api-key", "Authorization", "ApiKey "+o.APIKey)
 	case o.User != "":
 		login := base64.StdEncoding.EncodeToString([]byte(o.User + ":" + o.Password))
 		c.hide(login)
-		err = c.bearing("Authorization", "Basic "+login)
+		err = c.bearing("api-key", "Authorization", "Basic "+login)
 	}
 	// Statuses and types of errors alone: their texts quote the documents.
 	e.url = c.at("_bulk", url.Values{"filter_path": {"items.*.status,items.*.error.type,items.*.error.caused_by.type"}})

@@ -125,7 +125,7 @@ func (s *OTLP) accepted(batch []sink.Message, a *answer) sink.Result {
 		return s.c.unclear(batch, a, "that is no answer of an OTLP receiver")
 	case rejected <= 0:
 		return sink.All(len(batch), sink.Verdict{Outcome: sink.Delivered})
-	case len(batch) == 1 || rejected >= int64(len(batch)):
+	case rejected >= int64(len(batch)):
 		return sink.All(len(batch), sink.Verdict{Outcome: sink.Poison, Reason: s.c.reason(batch, a, "rejected by the receiver (partial_success)")})
 	}
 	return sink.All(len(batch), sink.Verdict{Outcome: sink.Poison, Reason: s.c.reason(batch, a,

@@ -112,6 +112,22 @@ func TestOTLPRequest(t *testing.T) {
 	}
 }
 
+// An answer of another media type is none of a receiver of logs, whatever it holds.
+func TestOTLPMediaType(t *testing.T) {
+	for media, want := range map[string]sink.Outcome{"application/x-protobuf": sink.Delivered, "text/html": sink.Retry, "": sink.Retry} {
+		s, err := NewOTLP(OTLPOptions{HTTP: at(serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", media)
+			_, _ = w.Write([]byte("\x0a\x00"))
+		})))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := s.Deliver(t.Context(), messages(t, event.JSON, 1, plain)).Verdicts[0]; v.Outcome != want {
+			t.Errorf("%q: %+v", media, v)
+		}
+	}
+}
+
 // An answer that is no ExportLogsServiceResponse is no delivery.
 func TestOTLPAnswers(t *testing.T) {
 	for body, want := range map[string]sink.Outcome{

@@ -69,13 +69,13 @@ func NewSplunk(o SplunkOptions) (*Splunk, error) {
 	o.AckEvery = cmp.Or(o.AckEvery, usualAckEvery)
 	o.RequestBytes = cmp.Or(o.RequestBytes, 1_000_000)
 	if o.Token == "" {
-		return nil, errors.New("no token: make one in Splunk, below Settings, Data inputs, HTTP Event Collector")
+		return nil, errors.New("token: none: make one in Splunk, below Settings, Data inputs, HTTP Event Collector")
 	}
 	c, err := newClient(o.HTTP, o.Token)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.bearing("Authorization", "Splunk "+o.Token); err != nil {
+	if err := c.bearing("token", "Authorization", "Splunk "+o.Token); err != nil {
 		return nil, err
 	}
 	s := &Splunk{c: c, o: o, url: c.pathOr("services/collector/event")}
@@ -313,15 +313,10 @@ func (d *delivery) condemn(ctx context.Context, bodies [][]byte, from, n, number
 	}
 	// None of them was it.
 	for i := from; i < from+n; i++ {
-		if v := &d.r.Verdicts[i]; v.Outcome == sink.Retry && !d.waits(i) {
+		if v := &d.r.Verdicts[i]; v.Outcome == sink.Retry {
 			*v = sink.Verdict{Outcome: sink.Split, Reason: "sent with an event that was refused, and cannot be told from it"}
 		}
 	}
-}
-
-// waits reports whether a message is to be acknowledged.
-func (d *delivery) waits(i int) bool {
-	return slices.ContainsFunc(d.acks, func(a ack) bool { return a.from <= i && i < a.from+a.n })
 }
 
 func (d *delivery) set(from int, r sink.Result) {

@@ -49,22 +49,23 @@ func TestSplunkPartialFailures(t *testing.T) {
 		hec     *siemtest.HEC
 		bad     []int
 		repeats int // at most
+		tries   int // at most; 0: as many as it takes
 	}{
-		{"takes all", &siemtest.HEC{}, nil, 0},
-		{"one is bad", &siemtest.HEC{Bad: "HEC-BAD"}, []int{75}, 0},
-		{"one is bad, those in front are kept", &siemtest.HEC{Bad: "HEC-BAD", KeepsBefore: true}, []int{75}, n},
-		{"one is bad, counted from 1", &siemtest.HEC{Bad: "HEC-BAD", FromOne: true}, []int{75}, 1},
-		{"the first is bad", &siemtest.HEC{Bad: "HEC-BAD"}, []int{0}, 0},
-		{"the first is bad, counted from 1", &siemtest.HEC{Bad: "HEC-BAD", FromOne: true}, []int{0}, 1},
-		{"the last is bad", &siemtest.HEC{Bad: "HEC-BAD"}, []int{n - 1}, 0},
-		{"the last is bad, counted from 1", &siemtest.HEC{Bad: "HEC-BAD", FromOne: true}, []int{n - 1}, 0},
-		{"some are bad, side by side", &siemtest.HEC{Bad: "HEC-BAD"}, []int{3, 4, 5, 120}, 0},
-		{"some are bad, side by side, counted from 1", &siemtest.HEC{Bad: "HEC-BAD", FromOne: true}, []int{3, 4, 5, 120}, n},
-		{"some are bad, and it does not say which", &siemtest.HEC{Bad: "HEC-BAD", Anonymous: true}, []int{3, 4, 120}, 0},
-		{"too large", &siemtest.HEC{MaxBytes: 64 << 10}, nil, 0},
-		{"busy in between", &siemtest.HEC{BusyEvery: 3, BusyAfter: 10}, nil, n},
-		{"replies are lost", &siemtest.HEC{LostEvery: 3}, nil, n},
-		{"all of it", &siemtest.HEC{Bad: "HEC-BAD", MaxBytes: 64 << 10, BusyEvery: 4, BusyAfter: 3, LostEvery: 3, KeepsBefore: true}, []int{75, 76}, 100 * n},
+		{"takes all", &siemtest.HEC{}, nil, 0, 1},
+		{"one is bad", &siemtest.HEC{Bad: "HEC-BAD"}, []int{75}, 0, 2},
+		{"one is bad, those in front are kept", &siemtest.HEC{Bad: "HEC-BAD", KeepsBefore: true}, []int{75}, n, 2},
+		{"one is bad, counted from 1", &siemtest.HEC{Bad: "HEC-BAD", FromOne: true}, []int{75}, 1, 2},
+		{"the first is bad", &siemtest.HEC{Bad: "HEC-BAD"}, []int{0}, 0, 2},
+		{"the first is bad, counted from 1", &siemtest.HEC{Bad: "HEC-BAD", FromOne: true}, []int{0}, 1, 2},
+		{"the last is bad", &siemtest.HEC{Bad: "HEC-BAD"}, []int{n - 1}, 0, 2},
+		{"the last is bad, counted from 1", &siemtest.HEC{Bad: "HEC-BAD", FromOne: true}, []int{n - 1}, 0, 2},
+		{"some are bad, side by side", &siemtest.HEC{Bad: "HEC-BAD"}, []int{3, 4, 5, 120}, 0, 0},
+		{"some are bad, side by side, counted from 1", &siemtest.HEC{Bad: "HEC-BAD", FromOne: true}, []int{3, 4, 5, 120}, n, 0},
+		{"some are bad, and it does not say which", &siemtest.HEC{Bad: "HEC-BAD", Anonymous: true}, []int{3, 4, 120}, 0, 0},
+		{"too large", &siemtest.HEC{MaxBytes: 64 << 10}, nil, 0, 0},
+		{"busy in between", &siemtest.HEC{BusyEvery: 3, BusyAfter: 10}, nil, n, 0},
+		{"replies are lost", &siemtest.HEC{LostEvery: 3}, nil, n, 0},
+		{"all of it", &siemtest.HEC{Bad: "HEC-BAD", MaxBytes: 64 << 10, BusyEvery: 4, BusyAfter: 3, LostEvery: 3, KeepsBefore: true}, []int{75, 76}, 100 * n, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			batch := messages(t, event.JSON, n, badAt(c.bad...))
@@ -80,6 +81,9 @@ func TestSplunkPartialFailures(t *testing.T) {
 			}
 			if repeats > c.repeats || len(c.hec.Faults()) > 0 {
 				t.Errorf("%d repeats, want %d at most; %q", repeats, c.repeats, c.hec.Faults())
+			}
+			if c.tries > 0 && course.attempts > c.tries {
+				t.Errorf("%d attempts, want %d", course.attempts, c.tries)
 			}
 			for id, why := range course.dead {
 				if !strings.Contains(why, "code 6") {
@@ -100,12 +104,16 @@ func TestSplunkAcknowledgement(t *testing.T) {
 	if repeats := requireTaken(t, c, batch, h.Taken()); repeats > 0 || c.attempts != 1 || h.Requests() < 3 {
 		t.Errorf("%d repeats, %d attempts, %d requests", repeats, c.attempts, h.Requests())
 	}
-	h = &siemtest.HEC{Ack: true, Bad: "HEC-BAD", MaxBytes: 20_000, LostEvery: 5}
+	h = &siemtest.HEC{Ack: true, Bad: "HEC-BAD", MaxBytes: 20_000, LostEvery: 5, BusyEvery: 4, BusyAfter: 3}
 	some := messages(t, event.JSON, 50, badAt(0, 30, 49))
 	c = pump(t, splunkAt(t, h, small), some)
 	if requireTaken(t, c, some, h.Taken()); len(c.dead) != 3 {
 		t.Errorf("dead: %v", c.dead)
 	}
+	// What a busy collector says to have kept has nothing to be acknowledged by.
+	h = &siemtest.HEC{Ack: true, BusyEvery: 3, BusyAfter: 5}
+	c = pump(t, splunkAt(t, h, small), batch)
+	requireTaken(t, c, batch, h.Taken())
 	h = &siemtest.HEC{Ack: true, LoseAcks: true}
 	s := splunkAt(t, h, func(o *SplunkOptions) { small(o); o.AckWithin = 30 * time.Millisecond })
 	for _, v := range s.Deliver(t.Context(), batch).Verdicts {

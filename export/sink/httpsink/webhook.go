@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,7 +61,7 @@ type signer func(message []byte) string
 // NewWebhook returns a Webhook.
 func NewWebhook(o WebhookOptions) (*Webhook, error) {
 	if o.Compression != None && o.Compression != "" {
-		return nil, errors.New("a webhook's body is signed, and is not compressed")
+		return nil, errors.New("compression: a webhook's body is signed, and is not compressed")
 	}
 	hidden := append([]string{o.Path}, o.Secrets...)
 	c, err := newClient(o.HTTP, hidden...)
@@ -71,23 +72,30 @@ func NewWebhook(o WebhookOptions) (*Webhook, error) {
 	if o.Path != "" {
 		u, err := parseURL(strings.TrimSuffix(w.url, "/")+"/"+strings.TrimPrefix(o.Path, "/"), o.AllowPlaintext)
 		if err != nil {
-			return nil, errors.New("secret path: it is no path of a URL")
+			return nil, errors.New("path: it is no path of a URL")
 		}
 		w.url = u.String()
-		c.hide(u.RequestURI())
+		c.hide(longSteps(o.Path)...)
 	}
 	for i, s := range o.Secrets {
 		sign, err := newSigner(s)
 		if err != nil {
-			return nil, fmt.Errorf("secret %d: %w", i+1, err)
+			return nil, fmt.Errorf("%s: %w", [...]string{"secret", "old-secret"}[min(i, 1)], err)
 		}
 		w.signers = append(w.signers, sign)
 	}
 	if len(w.signers) == 0 {
-		return nil, errors.New("no secret to sign with")
+		return nil, errors.New("secret: none to sign with")
 	}
 	w.o.Limits = limits(o.Limits, sink.Limits{Events: 500, BatchBytes: 1 << 20, EventBytes: 256 << 10})
 	return w, nil
+}
+
+// longSteps returns the steps of a path that are long enough to be secrets, for a
+// receiver may tell one without the others.
+func longSteps(path string) []string {
+	steps := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune("/?&=", r) })
+	return slices.DeleteFunc(steps, func(s string) bool { return len(s) < 8 })
 }
 
 // limits returns limits, with the usual ones where they have none.

@@ -103,7 +103,9 @@ func (h *HEC) refuse(w http.ResponseWriter, at int) {
 func (h *HEC) keep(w http.ResponseWriter, n int, events []string) {
 	switch {
 	case h.BusyEvery > 0 && n%h.BusyEvery == 1%h.BusyEvery && len(events) > h.BusyAfter:
-		h.take(events[:h.BusyAfter]...)
+		if !h.Ack { // else nobody is told when they are kept, and they are not
+			h.take(events[:h.BusyAfter]...)
+		}
 		say(w, http.StatusServiceUnavailable, invalid("Server is busy", 9, h.BusyAfter))
 	case h.LostEvery > 0 && n%h.LostEvery == 1%h.LostEvery:
 		h.take(events...)
