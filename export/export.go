@@ -45,6 +45,10 @@ import (
 // ErrTampered: what is stored does not fit together.
 var ErrTampered = errors.New("tampered with or damaged")
 
+// ErrPosition: a place that was asked for by its hash is none of the archive's chain.
+// It comes with [ErrTampered].
+var ErrPosition = errors.New("the position is not of this chain")
+
 func tampered(format string, a ...any) error {
 	return fmt.Errorf("%w: %w", ErrTampered, fmt.Errorf(format, a...))
 }
@@ -61,7 +65,8 @@ type Options struct {
 	LogKeys      chain.Keys // of keyed logs; without the key of one, its rows come with Checked false
 	ControlTopic string     // "" is [audit.ControlTopic]
 	// Memory bounds what is held of objects that are read whole or ahead, in bytes:
-	// by each stream, and by all look-ups together. The rows of an answer come on
+	// by all look-ups together, and by a stream: the second of two that are under way
+	// holds half of that, the third a third, and so on. The rows of an answer come on
 	// top, and one object is held however large it is. 0: [DefaultMemory].
 	Memory   int64
 	Progress func(string) // what is being read; nil tells nobody. It is called by one goroutine at a time
@@ -80,6 +85,7 @@ type Archive struct {
 	view       atomic.Pointer[view]
 	progress   sync.Mutex
 	held       *semaphore.Weighted // bytes of objects that look-ups hold
+	streams    atomic.Int64        // that are under way
 	known      segmentCache
 	ends       endCache
 }
@@ -165,7 +171,7 @@ func (a *Archive) Refresh(ctx context.Context) error {
 // to be hidden is not known.
 func unreadable(err error) error {
 	switch {
-	case errors.Is(err, archive.ErrCatalog), errors.Is(err, archive.ErrBreaks), errors.Is(err, control.ErrAnchors), errors.Is(err, archive.ErrDamaged):
+	case errors.Is(err, archive.ErrCatalog), errors.Is(err, archive.ErrBreaks), errors.Is(err, control.ErrAnchors), errors.Is(err, control.ErrObject), errors.Is(err, archive.ErrDamaged):
 		return tampered("which erasures were ordered cannot be read, so that no row is shown: %w", err)
 	}
 	return fmt.Errorf("which erasures were ordered cannot be read: %w", err)

@@ -109,16 +109,16 @@ func (s *Scan) begins(row *chain.Row, before chain.Hash) error {
 	if row.Kind.S != audit.KindChainReset && row.PrevHash == *s.Prev {
 		return nil
 	}
-	return fmt.Errorf("the row before it has another row_hash than %s, which is asked for", s.Prev)
+	return fmt.Errorf("%w: the row before it has another row_hash than %s, which is asked for", ErrPosition, s.Prev)
 }
 
 // ends holds From and Prev against the end of the log.
 func (s *Scan) ends(at *logAt) error {
 	switch {
 	case at.next < s.From && s.Prev != nil:
-		return tampered("the log of tenant %.80q in %s/%d has %d rows, and row %d is asked for", s.Tenant, s.Line.Topic, s.Line.Partition, at.next, s.From)
+		return tampered("%w: the log of tenant %.80q in %s/%d has %d rows, and row %d is asked for", ErrPosition, s.Tenant, s.Line.Topic, s.Line.Partition, at.next, s.From)
 	case at.next == s.From && s.Prev != nil && at.head != *s.Prev:
-		return tampered("the log of tenant %.80q in %s/%d ends with another row than %s, which is asked for", s.Tenant, s.Line.Topic, s.Line.Partition, s.Prev)
+		return tampered("%w: the log of tenant %.80q in %s/%d ends with another row than %s, which is asked for", ErrPosition, s.Tenant, s.Line.Topic, s.Line.Partition, s.Prev)
 	}
 	return nil
 }

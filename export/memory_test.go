@@ -1,0 +1,101 @@
+package export_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/export"
+	"github.com/ledgerlake/ledgerlake/proof/prooftest"
+)
+
+// A counting archive counts the bytes of objects that were read whole, by the counter
+// of whoever asks.
+type counting struct{ archive.Ranger }
+
+type counter struct{}
+
+func (c counting) Get(ctx context.Context, key string) ([]byte, error) {
+	body, err := c.Ranger.Get(ctx, key)
+	if n, ok := ctx.Value(counter{}).(*atomic.Int64); ok {
+		n.Add(int64(len(body)))
+	}
+	return body, err
+}
+
+// Streams whose consumers are slow do not hold the memory of one each: those who
+// come later read less ahead.
+func TestManySlowStreamsShareMemory(t *testing.T) {
+	a := prooftest.New()
+	line, random, size := a.Line("audit.calls", 0), uint64(1), int64(0)
+	for range 8 {
+		s := line.Segment(func(b *prooftest.Batch) {
+			raw := make([]byte, 50_000) // that zstd makes nothing of
+			for i := range raw {
+				random = random*6364136223846793005 + 1442695040888963407
+				raw[i] = byte(random >> 56)
+			}
+			b.Reject("acme", audit.ReasonInvalidJSON, raw)
+		})
+		size = max(size, int64(len(s.Body)))
+	}
+	e := open(t, counting{prooftest.Bucket(a.Objects())}, export.Options{Memory: 8 * size})
+	for range 10 { // those that ended take nothing from others
+		for range e.Range(t.Context(), export.Range{}) {
+			break
+		}
+	}
+	counts := make([]atomic.Int64, 8)
+	var stops []func()
+	for n := range counts {
+		next, stop := iter.Pull2(e.Range(context.WithValue(t.Context(), counter{}, &counts[n]), export.Range{}))
+		defer stop()
+		if _, err, ok := next(); err != nil || !ok {
+			t.Fatal(err, ok)
+		}
+		stops = append(stops, stop)
+	}
+	for n := range counts {
+		part := 8 * size / int64(n+1)
+		for counts[n].Load() < part-2*size {
+			if t.Context().Err() != nil {
+				t.Fatalf("stream %d does not read ahead", n)
+			}
+			runtime.Gosched()
+		}
+	}
+	for n, stop := range stops {
+		stop() // which waits for what is under way
+		if got, part := counts[n].Load(), 8*size/int64(n+1); got > part {
+			t.Errorf("stream %d holds %d bytes, and %d is its part", n, got, part)
+		}
+	}
+}
+
+// Whoever is asked to stop does so in the middle of an object too.
+func TestAStreamStopsInsideAnObject(t *testing.T) {
+	a := prooftest.New()
+	a.Line("audit.calls", 0).Segment(func(b *prooftest.Batch) {
+		for range 10 {
+			b.Call("acme")
+		}
+	})
+	e := open(t, prooftest.Bucket(a.Objects()), export.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	rows, last := 0, error(nil)
+	for _, err := range e.Range(ctx, export.Range{}) {
+		if last = err; err == nil {
+			rows++
+			cancel()
+		}
+	}
+	if rows != 1 || !errors.Is(last, context.Canceled) {
+		t.Errorf("%d rows, %v", rows, last)
+	}
+}
