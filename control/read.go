@@ -231,7 +231,7 @@ func (lr *lineReader) object(ctx context.Context, key string, read func([]byte) 
 	}
 	o, err := read(body)
 	if err != nil {
-		return &objectRows{broken: fmt.Errorf("%s: %w", key, err)}, nil
+		return &objectRows{broken: fmt.Errorf("%s: %w: %w", key, ErrObject, err)}, nil
 	}
 	return o, nil
 }

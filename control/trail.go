@@ -17,6 +17,10 @@ import (
 // look.
 var ErrAnchors = errors.New("its anchors are not to be gone by")
 
+// ErrObject: an object of a control line is not what belongs there. An operator has
+// to restore it.
+var ErrObject = errors.New("it is not what belongs there: restore it")
+
 // InForceAfter is how long after the first anchor that lists control keys a row
 // without a signature may still have been stamped.
 const InForceAfter = 5 * time.Minute

@@ -109,15 +109,22 @@ func empty(r *export.Row) bool {
 
 // Where the control log cannot be read, nobody is shown anything.
 func TestNothingIsShownWhereOrdersCannotBeRead(t *testing.T) {
-	a := prooftest.New()
-	a.Line("audit.calls", 0).Segment(func(b *prooftest.Batch) { b.Call("acme") })
-	governs := a.Line(audit.ControlTopic, 0)
-	governs.Segment(func(b *prooftest.Batch) { b.Control("acme") })
-	governs.Segment(func(b *prooftest.Batch) { b.Control("acme") })
-	objects := a.Objects()
-	delete(objects, governs.Key(0))
-	if _, err := export.Open(t.Context(), prooftest.Bucket(objects), export.Options{}); !errors.Is(err, export.ErrTampered) {
-		t.Error(err)
+	for name, damage := range map[string]func(objects map[string][]byte, l *prooftest.Line){
+		"a segment that is gone": func(objects map[string][]byte, l *prooftest.Line) { delete(objects, l.Key(0)) },
+		"one that is none":       func(objects map[string][]byte, l *prooftest.Line) { objects[l.Key(0)] = []byte("PAR1, it says") },
+		"one of another place":   func(objects map[string][]byte, l *prooftest.Line) { objects[l.Key(0)] = objects[l.Key(1)] },
+	} {
+		a := prooftest.New()
+		a.Line("audit.calls", 0).Segment(func(b *prooftest.Batch) { b.Call("acme") })
+		governs := a.Line(audit.ControlTopic, 0)
+		governs.Segment(func(b *prooftest.Batch) { b.Control("acme") })
+		governs.Segment(func(b *prooftest.Batch) { b.Control("acme") })
+		governs.Anchor()
+		objects := a.Objects()
+		damage(objects, governs)
+		if _, err := export.Open(t.Context(), prooftest.Bucket(objects), export.Options{}); !errors.Is(err, export.ErrTampered) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func (p *Prover) readGovernance(ctx context.Context) (*control.Governance, error
 	switch {
 	case err == nil:
 		return g, nil
-	case errors.Is(err, archive.ErrCatalog), errors.Is(err, archive.ErrBreaks), errors.Is(err, control.ErrAnchors):
+	case errors.Is(err, archive.ErrCatalog), errors.Is(err, archive.ErrBreaks), errors.Is(err, control.ErrAnchors), errors.Is(err, control.ErrObject):
 		return nil, tampered("which erasures were ordered cannot be read, so that no row is shown: %v", err)
 	}
 	return nil, fmt.Errorf("which erasures were ordered cannot be read: %w", err)
