@@ -17,7 +17,7 @@ import (
 // It costs six requests, and leaves one small object, [SwapProbe].
 func DoctorExport(ctx context.Context, b *Bucket) ([]Finding, error) {
 	d := &doctor{b: b}
-	return d.examine(ctx, append(d.looks(), d.swaps))
+	return d.examine(ctx, []func(context.Context) error{d.list, d.swaps})
 }
 
 // SwapProbe is the key that [DoctorExport] probes on. It lies where exporters may

@@ -45,14 +45,15 @@ func makeFolder(path string) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// replace writes a file beside its place, and then puts it there.
+// replace writes a file beside its place, and then puts it there. One that a crash
+// left there is written over by the next try.
 func replace(path string, body []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".writing-*")
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), ".writing-"+filepath.Base(path)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(body)
-	if err = errors.Join(err, f.Chmod(0o640), f.Sync(), f.Close()); err == nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
