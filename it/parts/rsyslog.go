@@ -23,9 +23,11 @@ type Rsyslog struct {
 }
 
 // rsyslogConf is its configuration: folder, CA, certificate, key, port, file.
-// Control characters are kept: LEEF has tabs.
+// Control characters are kept: LEEF has tabs. What it has read it writes before it
+// ends.
 const rsyslogConf = `global(workDirectory="%[1]s" maxMessageSize="8k" parser.escapeControlCharactersOnReceive="off"
   defaultNetstreamDriver="ossl" defaultNetstreamDriverCAFile="%[2]s" defaultNetstreamDriverCertFile="%[3]s" defaultNetstreamDriverKeyFile="%[4]s")
+main_queue(queue.timeoutShutdown="30000")
 module(load="imtcp" streamDriver.name="ossl" streamDriver.mode="1" streamDriver.authMode="x509/certvalid")
 template(name="raw" type="string" string="%%rawmsg%%\n")
 ruleset(name="all") { action(type="omfile" file="%[6]s" template="raw") }
@@ -80,10 +82,16 @@ func (r *Rsyslog) Log() string { return filepath.Join(r.dir, "rsyslogd.log") }
 // Kill stops it at once.
 func (r *Rsyslog) Kill() { r.proc.Kill() }
 
+// Stop stops it in good order, so that all that it took is in its file.
+func (r *Rsyslog) Stop() error {
+	_, err := r.proc.Stop(30 * time.Second)
+	return err
+}
+
 // Messages stops it, so that all that it took is in its file, and returns that, a
 // message a line.
 func (r *Rsyslog) Messages() ([]string, error) {
-	if _, err := r.proc.Stop(30 * time.Second); err != nil {
+	if err := r.Stop(); err != nil {
 		return nil, err
 	}
 	body, err := os.ReadFile(r.File)
