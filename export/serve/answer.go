@@ -35,10 +35,10 @@ func (c *call) foreign(r *export.Row) error {
 // left out, and the answer is then not complete either.
 func (s *Server) records(c *call, rows []*export.Row, next string, complete bool) error {
 	b := []byte(`{"records":[`)
-	first := len(b)
+	some := false
 	for _, r := range rows {
 		with := b
-		if len(b) > first {
+		if some {
 			with = append(with, ',')
 		}
 		with, err := c.append(with, r)
@@ -47,7 +47,10 @@ func (s *Server) records(c *call, rows []*export.Row, next string, complete bool
 			return err
 		}
 		if complete = complete && whole; whole {
-			b = with
+			b, some = with, true
+		}
+		if b, err = c.some(mediaJSON, b); err != nil {
+			return err
 		}
 	}
 	b = append(b, `],"next":`...)
@@ -58,6 +61,15 @@ func (s *Server) records(c *call, rows []*export.Row, next string, complete bool
 	}
 	b = strconv.AppendBool(append(b, `,"complete":`...), complete)
 	return c.body(mediaJSON, append(b, "}\n"...))
+}
+
+// some writes what there is of an answer, if it is worth it, and returns what is
+// left.
+func (c *call) some(media string, b []byte) ([]byte, error) {
+	if len(b) < pieceBytes {
+		return b, nil
+	}
+	return b[:0], c.body(media, b)
 }
 
 // append appends a record.
@@ -93,16 +105,44 @@ func (s *Server) session(c *call) error {
 		}
 		p.Before = id
 	}
-	rows, err := s.o.Archive.Session(c.ctx, c.tenant, c.path["session"], p)
-	complete, err := s.partly(c, err)
-	if err != nil {
-		return err
-	}
-	next := ""
-	if len(rows) >= p.Limit {
-		next = rows[len(rows)-1].Cursor()
+	return s.page(c, p)
+}
+
+// firstRows is how many records of a session are read at first; then it is known
+// how large they are.
+const firstRows = 20
+
+// page answers with some of the records of a session: as many as are asked for, or
+// fewer where they are large.
+func (s *Server) page(c *call, p export.Page) error {
+	complete, next := true, ""
+	var rows []*export.Row
+	var size int64
+	for want := min(firstRows, p.Limit); want > 0; {
+		some, err := s.o.Archive.Session(c.ctx, c.tenant, c.path["session"], export.Page{Limit: want, Before: p.Before})
+		whole, err := s.partly(c, err)
+		if err != nil {
+			return err
+		}
+		complete, rows, size = complete && whole, append(rows, some...), size+contentOf(some)
+		if next = ""; len(some) < want {
+			break
+		}
+		next = some[len(some)-1].Cursor()
+		p.Before = next
+		want = min(p.Limit-len(rows), int((s.o.Limits.SessionBytes-size)/(size/int64(len(rows))+1)))
 	}
 	return s.records(c, rows, next, complete)
+}
+
+// contentOf returns how many bytes rows have in their slots.
+func contentOf(rows []*export.Row) (n int64) {
+	for _, r := range rows {
+		for _, slot := range r.Slots {
+			n += int64(len(slot))
+		}
+	}
+	return n
 }
 
 // A place says where a row stands.
@@ -238,11 +278,8 @@ func (c *call) stream(rows iter.Seq2[*export.Row, error]) error {
 		if err != nil {
 			return c.cutOff(b, err)
 		}
-		if b = append(b, '\n'); len(b) >= pieceBytes {
-			if _, err := c.w.Write(b); err != nil {
-				return err
-			}
-			b = b[:0]
+		if b, err = c.some(mediaNDJSON, append(b, '\n')); err != nil {
+			return err
 		}
 	}
 	if fault != nil {

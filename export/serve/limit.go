@@ -14,6 +14,7 @@ type Limits struct {
 	TokenRequests  int           // at once, of one token, tails included; 16
 	TokenBytes     int64         // a second, of one token's answers before compression; 64 MiB. A longer answer is slowed, not refused
 	SessionRecords int           // in one answer; 1,000
+	SessionBytes   int64         // of content in one answer, about; 32 MiB. What follows is on the next page
 	Heartbeat      time.Duration // between two signs of life of a tail; 15 s
 	Write          time.Duration // that one write of an answer may take, after which who asked counts as gone; 30 s
 	Look           time.Duration // that one look at the archive may take; 60 s
@@ -35,6 +36,9 @@ func (l Limits) withDefaults() Limits {
 	or(&l.SessionRecords, 1000)
 	if l.TokenBytes <= 0 {
 		l.TokenBytes = 64 << 20
+	}
+	if l.SessionBytes <= 0 {
+		l.SessionBytes = 32 << 20
 	}
 	orTime(&l.Heartbeat, 15*time.Second)
 	orTime(&l.Write, 30*time.Second)

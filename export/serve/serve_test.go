@@ -114,6 +114,30 @@ func TestASessionPageByPage(t *testing.T) {
 	}
 }
 
+// Records that are large come on more pages than were asked for, and all of them
+// come.
+func TestASessionOfLargeRecords(t *testing.T) {
+	w := newWorld(t, calls("acme"), serve.Options{Limits: serve.Limits{SessionBytes: 1}}, "a=acme")
+	seen, pages, before := map[string]bool{}, 0, ""
+	for {
+		got := decode[records](t, w.ask("a", "/v1/tenants/acme/sessions/sess-0?limit=1000"+before))
+		for _, r := range got.Records {
+			seen[r.RecordID] = true
+		}
+		pages++
+		if got.Next == nil {
+			break
+		}
+		before = "&before=" + *got.Next
+	}
+	if len(seen) != 49 || pages < 3 {
+		t.Errorf("%d records on %d pages", len(seen), pages)
+	}
+	if got := decode[records](t, newWorld(t, calls("acme"), serve.Options{}, "a=acme").ask("a", "/v1/tenants/acme/sessions/sess-0?limit=1000")); len(got.Records) != 49 || got.Next != nil {
+		t.Errorf("%d records on one page", len(got.Records))
+	}
+}
+
 func TestRequestsThatAreNotUnderstood(t *testing.T) {
 	w := newWorld(t, calls("acme"), serve.Options{}, "a=acme")
 	for path, want := range map[string]int{

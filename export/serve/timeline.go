@@ -183,7 +183,7 @@ func (s *Server) timeline(c *call) error {
 			}
 		}
 	}
-	t := &timeline{Sessions: []string{}, Steps: []*step{}, Subagents: []*subagent{}}
+	t := newTimeline(nil)
 	if len(tree) > 0 {
 		t = newTimeline(ofSession(tree[0].Rows, c.query["session"]))
 		t.Subagents = subagentsOf(turn, tree[1:])
@@ -229,39 +229,55 @@ type sessionTurn struct {
 
 // turns answers with the turns of a session, newest first.
 func (s *Server) turns(c *call) error {
-	rows, complete, err := s.newestOf(c, c.path["session"])
+	of := map[string]*timeline{}
+	rows, complete, err := s.eachOf(c, c.path["session"], func(r *export.Row) {
+		if !r.TurnID.Valid {
+			return
+		}
+		if of[r.TurnID.S] == nil {
+			of[r.TurnID.S] = newTimeline(nil)
+		}
+		of[r.TurnID.S].add(r)
+	})
 	if err != nil {
 		return err
 	}
-	of := map[string][]*export.Row{}
-	for _, r := range rows {
-		if r.TurnID.Valid {
-			of[r.TurnID.S] = append(of[r.TurnID.S], r)
-		}
-	}
 	all := []*sessionTurn{}
-	for turn, rows := range of {
-		t := newTimeline(rows)
+	for turn, t := range of {
 		all = append(all, &sessionTurn{turn, t.Parent, t.Sums})
 	}
 	slices.SortFunc(all, func(a, b *sessionTurn) int {
 		return cmp.Or(-cmp.Compare(a.Sums.Start, b.Sums.Start), cmp.Compare(a.Turn, b.Turn))
 	})
-	return c.json(map[string]any{"turns": all, "complete": complete, "cut": len(rows) >= timelineRows})
+	return c.json(map[string]any{"turns": all, "complete": complete, "cut": rows >= timelineRows})
 }
 
-// newestOf returns the newest rows of a session.
-func (s *Server) newestOf(c *call, session string) (rows []*export.Row, complete bool, err error) {
-	rows, err = s.o.Archive.Session(c.ctx, c.tenant, session, export.Page{Limit: timelineRows})
-	if complete, err = s.partly(c, err); err != nil {
-		return nil, false, err
-	}
-	for _, r := range rows {
-		if err := c.foreign(r); err != nil {
-			return nil, false, err
+// eachPage is how many rows are held at once of those that are only summed up.
+const eachPage = 250
+
+// eachOf goes through the newest rows of a session, and returns how many there
+// were.
+func (s *Server) eachOf(c *call, session string, f func(*export.Row)) (n int, complete bool, err error) {
+	complete = true
+	for before := ""; n < timelineRows; {
+		rows, err := s.o.Archive.Session(c.ctx, c.tenant, session, export.Page{Limit: eachPage, Before: before})
+		whole, err := s.partly(c, err)
+		if err != nil {
+			return n, false, err
 		}
+		complete = complete && whole
+		for _, r := range rows {
+			if err := c.foreign(r); err != nil {
+				return n, false, err
+			}
+			f(r)
+		}
+		if n += len(rows); len(rows) < eachPage {
+			break
+		}
+		before = rows[len(rows)-1].Cursor()
 	}
-	return rows, complete, nil
+	return n, complete, nil
 }
 
 // partly says of an error whether it leaves an answer: where some stored objects
@@ -289,17 +305,22 @@ func (s *Server) tell(c *call, err error) {
 func newTimeline(rows []*export.Row) *timeline {
 	t := &timeline{Sessions: []string{}, Steps: []*step{}, Subagents: []*subagent{}}
 	for _, r := range rows {
-		if r.SessionID.Valid && !slices.Contains(t.Sessions, r.SessionID.S) {
-			t.Sessions = append(t.Sessions, r.SessionID.S)
-		}
-		t.Turn, t.Parent = cmp.Or(t.Turn, r.TurnID.S), cmp.Or(t.Parent, r.ParentTurnID.S)
-		s := newStep(r)
-		t.Steps = append(t.Steps, s)
-		if s.RepeatOf == nil {
-			t.Sums.add(s)
-		}
+		t.add(r)
 	}
 	return t
+}
+
+// add adds a row.
+func (t *timeline) add(r *export.Row) {
+	if r.SessionID.Valid && !slices.Contains(t.Sessions, r.SessionID.S) {
+		t.Sessions = append(t.Sessions, r.SessionID.S)
+	}
+	t.Turn, t.Parent = cmp.Or(t.Turn, r.TurnID.S), cmp.Or(t.Parent, r.ParentTurnID.S)
+	s := newStep(r)
+	t.Steps = append(t.Steps, s)
+	if s.RepeatOf == nil {
+		t.Sums.add(s)
+	}
 }
 
 func (t *sums) add(s *step) {

@@ -222,7 +222,7 @@ func TestTheAccessibilityTree(t *testing.T) {
 // axe-core finds nothing, in both colour schemes, on a small window, with all
 // opened, and in front of the gate.
 func TestAxe(t *testing.T) {
-	script, err := os.ReadFile(filepath.Join("..", ".build", "axe", "axe_playwright_python", "axe.min.js"))
+	script, err := os.ReadFile(filepath.Join("..", ".build", "axe", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatal("no axe-core: it/setup.sh fetches it: ", err)
 	}
