@@ -228,6 +228,43 @@ func TestRowsFromAPosition(t *testing.T) {
 	}
 }
 
+// The end of a large file is read without what lies in front of it, and is held
+// against the row that it follows.
+func TestTheEndOfAFileIsReadAlone(t *testing.T) {
+	a := prooftest.New()
+	l := a.Line("audit.calls", 0)
+	for s := range 10 {
+		l.Segment(func(b *prooftest.Batch) {
+			for i := range 300 {
+				b.Row("acme", func(r *audit.Record) {
+					r.Kind, r.RedactionPolicy = audit.Str(audit.KindCall), audit.Str(audit.PolicyNone)
+					r.Slots[audit.SlotExt] = noise(s*300+i, 2000)
+				})
+			}
+		})
+	}
+	l.Anchor()
+	l.Compact(prooftest.Compaction{Watermark: 10})
+	e := open(t, prooftest.Bucket(a.Objects()), export.Options{})
+	before := l.Segments[9].Rows[279].RowHash
+	for from, size := range map[int64]int64{2980: 1_000_000, 10: 20_000_000} {
+		cost := e.Cost()
+		rows, err := gather(e.Rows(t.Context(), export.Scan{Line: l.Line, Tenant: "acme", From: from}))
+		if err != nil || int64(len(rows)) != 3000-from || rows[0].Seq.N != from {
+			t.Fatalf("from %d: %d rows, %v", from, len(rows), err)
+		}
+		if n := e.Cost().Sub(cost).Bytes; n > size {
+			t.Errorf("from %d: %d bytes", from, n)
+		}
+	}
+	for prev, fits := range map[chain.Hash]bool{before: true, {1}: false} {
+		_, err := gather(e.Rows(t.Context(), export.Scan{Line: l.Line, Tenant: "acme", From: 2980, Prev: &prev}))
+		if (err == nil) != fits || err != nil && !errors.Is(err, export.ErrTampered) {
+			t.Errorf("behind %s: %v", prev, err)
+		}
+	}
+}
+
 // A log whose prefix was dropped begins behind it.
 func TestRowsOfALogThatWasCut(t *testing.T) {
 	a := prooftest.New()

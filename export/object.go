@@ -16,7 +16,8 @@ type piece struct {
 	size  int64
 	file  *archive.CatalogFile // or
 	seg   *segment
-	parts bool   // it is too large to be read whole
+	parts bool   // it is not read whole: it is too large, or
+	start int64  // rows in front of this seq are not asked for
 	body  []byte // where it was read whole
 	gone  error  // why there is nothing of it
 }

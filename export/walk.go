@@ -171,7 +171,9 @@ func (w *walker) pieces(s *archive.Snapshot, segments []*segment) (all []*piece)
 		if f.LastSeq < w.ask.from || w.ask.skips != nil && w.ask.skips(f) {
 			p.size = 0 // it is passed, and not read
 		}
-		p.parts = p.size > w.memory/2
+		// The row in front of from is read too: it is what the first one follows.
+		p.start = max(f.FirstSeq, w.ask.from-1, w.logs[f.Tenant].next)
+		p.parts = p.size > w.memory/2 || p.size > 0 && p.start > f.FirstSeq
 		all = append(all, p)
 	}
 	for _, seg := range segments {
@@ -255,9 +257,12 @@ func (w *walker) file(ctx context.Context, p *piece) error {
 	}
 	w.a.tell("%s", p.key)
 	if p.parts {
-		again := *sp
+		again, was := *sp, *at
 		if err := w.parts(ctx, p, sp); !errors.Is(err, parquet.ErrWhole) {
 			return err
+		}
+		if at.next == p.start {
+			*at = was // nothing was read
 		}
 		p.parts, *sp = false, again
 		if _, err := w.fetch(ctx, p); err != nil {
@@ -275,9 +280,9 @@ func (w *walker) file(ctx context.Context, p *piece) error {
 	return w.rows(ctx, p, file.Rows(), map[string]*span{f.Tenant: sp})
 }
 
-// parts yields the rows of a file that is too large to be held. That its rows
-// follow each other from the head to the head that the catalog states is then what
-// binds them, and not the object's hash.
+// parts yields the rows of a file that is too large to be held, or of which the
+// end alone is asked for. That its rows follow each other up to the head that the
+// catalog states is then what binds them, and not the object's hash.
 func (w *walker) parts(ctx context.Context, p *piece, sp *span) error {
 	r, err := w.a.remote(ctx, p.key, p.size)
 	if err = w.missed.met(p, err); errors.Is(err, ErrTampered) {
@@ -292,7 +297,25 @@ func (w *walker) parts(ctx context.Context, p *piece, sp *span) error {
 		return w.kill(sp, tampered("%w", err))
 	}
 	sp.scheme = meta.Scheme
-	return w.rows(ctx, p, r.Find(ctx, parquet.Match{}), map[string]*span{sp.tenant: sp})
+	some := parquet.Match{}
+	if p.start > sp.seq {
+		if err := w.follows(sp); err != nil {
+			return w.kill(sp, tampered("%s: %w", p.key, err))
+		}
+		some = parquet.Match{parquet.Between("seq", p.start, sp.end-1)}
+		sp.enter(p.start)
+	}
+	return w.rows(ctx, p, r.Find(ctx, some), map[string]*span{sp.tenant: sp})
+}
+
+// enter begins a span at a seq within it.
+func (sp *span) enter(seq int64) {
+	sp.seq = seq
+	if sp.at.next == seq {
+		sp.head = sp.at.head
+		return
+	}
+	sp.head, sp.at.head, sp.at.next, sp.loose = chain.Hash{}, chain.Hash{}, seq, true
 }
 
 func (w *walker) segment(ctx context.Context, p *piece) error {
@@ -335,6 +358,7 @@ type span struct {
 	scheme        string
 	seq, end      int64 // of the next row, and behind the last one
 	head, headOut chain.Hash
+	loose         bool // the next row is the first: what it follows was not read
 	at            *logAt
 }
 
@@ -433,7 +457,7 @@ func (w *walker) row(p *piece, sp *span, row *chain.Row) error {
 		}
 	}
 	before := sp.head
-	sp.seq, sp.head = row.Seq.N+1, row.RowHash
+	sp.seq, sp.head, sp.loose = row.Seq.N+1, row.RowHash, false
 	if row.Seq.N < sp.at.next {
 		return nil // it was yielded from another object
 	}
@@ -460,6 +484,7 @@ func (w *walker) link(sp *span, row *chain.Row) error {
 	switch {
 	case row.Seq.N != sp.seq:
 		return fmt.Errorf("it stands where seq %d belongs", sp.seq)
+	case sp.loose:
 	case row.Kind.S == audit.KindChainReset:
 		return w.reset(sp, row)
 	case row.PrevHash != sp.head:
