@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/export/serve"
@@ -47,12 +48,28 @@ func marked(b *prooftest.Batch) {
 	})
 }
 
+// How anchors are signed: not at all, by a key that is known, or by one that such
+// a key certified for a day, so that proofs need anchors.
+const (
+	unsigned = iota
+	signed
+	certified
+	signings
+)
+
 // shared returns an archive in which acme and tenant B share a partition, a part
 // of it compacted, and B has one of its own besides.
-func shared(signed bool) (a *prooftest.Archive, line *prooftest.Line, hashes []string) {
+func shared(by int) (a *prooftest.Archive, line *prooftest.Line, hashes []string) {
 	a = prooftest.New()
-	if signed {
-		a.Signers = append(a.Signers, prooftest.Signer("anchors"))
+	known := prooftest.Signer("anchors")
+	switch by {
+	case signed:
+		a.Signers = append(a.Signers, known)
+	case certified:
+		short := prooftest.Signer("memory")
+		a.Signers = append(a.Signers, short)
+		a.Certify(short, known)
+		defer func() { a.Signers = []*sign.Signer{known} }() // the one that readers know
 	}
 	line = a.Line("audit.calls", 0)
 	var all []chain.Row
@@ -116,9 +133,9 @@ func tricks(tenant string) []string {
 // The token of one tenant yields no byte of another: every endpoint, the page and
 // the tail, by B's own ids, cursors and positions, and by tricks with paths.
 func TestNoByteOfAnotherTenant(t *testing.T) {
-	for _, signed := range []bool{true, false} {
-		t.Run(fmt.Sprint("signed ", signed), func(t *testing.T) {
-			a, line, hashes := shared(signed)
+	for by := range signings {
+		t.Run([]string{"unsigned", "signed", "certified"}[by], func(t *testing.T) {
+			a, line, hashes := shared(by)
 			w := newWorld(t, a, serve.Options{}, "a=acme", "b="+tenantB, "all=*")
 			requireMarks(t, w)
 			base := "/v1/tenants/acme/"
@@ -237,7 +254,7 @@ func positionOf(t *testing.T, w *world, token, tenant string) string {
 // A tenant that there is, and one that there is not, are answered with the same
 // bytes, and no one hears from a token that it is almost right.
 func TestAnotherTenantIsAsOneThatIsNotThere(t *testing.T) {
-	a, _, _ := shared(true)
+	a, _, _ := shared(signed)
 	w := newWorld(t, a, serve.Options{}, "a=acme", "all=*")
 	for _, rest := range []string{"", "/recent", "/turns/x", "/turns/turn-" + mark + "-0", "/sessions/x", "/records/01KBCDEFGHJKMNPQ" + mark + "00001/proof", "/tail", "/range", "/nothing"} {
 		want := text(w.ask("a", "/v1/tenants/no-such-tenant"+rest))
@@ -266,4 +283,52 @@ func text(r reply) string {
 	fmt.Fprintln(&b, r.status)
 	_ = h.Write(&b)
 	return b.String() + r.body
+}
+
+// A proof that would have to name another tenant is refused to who may not see
+// that one; whether it checks is said all the same.
+func TestAProofThatNamesOthers(t *testing.T) {
+	a, _, _ := shared(certified)
+	w := newWorld(t, a, serve.Options{}, "a=acme", "both=acme,"+tenantB, "all=*")
+	turn := decode[records](t, w.ask("a", "/v1/tenants/acme/sessions/sess-0?limit=1"))
+	path := "/v1/tenants/acme/records/" + turn.Records[0].RecordID
+	if r := w.ask("a", path+"/proof"); r.status != 403 || !strings.Contains(r.body, "names-others") {
+		t.Errorf("%d %.300s", r.status, r.body)
+	}
+	if got := decode[struct{ State, Key string }](t, w.ask("a", path+"/check")); got.State != "proved" || got.Key != "signed by memory" {
+		t.Errorf("%+v", got)
+	}
+	for _, token := range []string{"both", "all"} {
+		if r := w.ask(token, path+"/proof"); r.status != 200 || !strings.Contains(r.body, mark) {
+			t.Errorf("%s: %d %.300s", token, r.status, r.body)
+		}
+	}
+}
+
+// A token is good for the tenants that it names, and one for all is for all there
+// are.
+func TestTenantsOfTokens(t *testing.T) {
+	a, _, _ := shared(signed)
+	w := newWorld(t, a, serve.Options{}, "a=acme", "both="+tenantB+",acme", "none=initech", "all=*")
+	for token, want := range map[string]string{"a": `["acme"]`, "both": `["acme","` + tenantB + `"]`, "none": `["initech"]`, "all": `["acme","` + tenantB + `"]`} {
+		if r := w.ask(token, "/v1/tenants"); r.status != 200 || !strings.Contains(r.body, `"tenants":`+want) {
+			t.Errorf("%s: %d %s", token, r.status, r.body)
+		}
+		for tenant := range strings.SplitSeq(strings.Trim(want, `[]`), ",") {
+			if r := w.ask(token, "/v1/tenants/"+strings.Trim(tenant, `"`)+"/turns/x"); r.status != 200 {
+				t.Errorf("%s, %s: %d", token, tenant, r.status)
+			}
+		}
+	}
+}
+
+// HEAD is GET without the body, and ends also where GET does not.
+func TestHead(t *testing.T) {
+	a, _, _ := shared(signed)
+	w := newWorld(t, a, serve.Options{}, "a=acme")
+	for _, path := range []string{"/", "/healthz", "/v1/tenants/acme/turns/turn-0", "/v1/tenants/acme/tail", "/v1/tenants/acme/range?from=2020-01-01T00:00:00Z&to=2030-01-01T00:00:00Z"} {
+		if r := w.do(t.Context(), "HEAD", "a", path); r.status != 200 || r.body != "" {
+			t.Errorf("%s: %d %q", path, r.status, r.body)
+		}
+	}
 }

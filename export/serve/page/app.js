@@ -4,7 +4,7 @@ import { ask, follow, json, ofTenant, patient, Problem, token } from './api.js';
 import * as view from './view.js';
 
 const $ = (name) => document.getElementById(name);
-const state = { tenants: [], now: {}, round: 0, live: null };
+const state = { tenants: [], now: {}, round: 0, live: null, recentUntil: 0 };
 
 const wanted = () => {
   const p = new URLSearchParams(location.hash.slice(1));
@@ -98,7 +98,7 @@ async function show(quietly = false) {
   }
   if (moved) listen();
   try {
-    const [, nodes] = await Promise.all([recent(now, round), now.turn ? turn(now, round) : now.session ? session(now, round) : hint(now)]);
+    const [, nodes] = await Promise.all([quietly && Date.now() < state.recentUntil ? null : recent(now, round), now.turn ? turn(now, round) : now.session ? session(now, round) : hint(now)]);
     if (round !== state.round) return;
     $('view').replaceChildren(...nodes.nodes);
     title(...nodes.title);
@@ -113,6 +113,7 @@ async function recent(now, round) {
   if (!now.tenant) return;
   const r = await json(ofTenant(now.tenant, 'recent'));
   if (round !== state.round) return;
+  state.recentUntil = Date.now() + 10000;
   $('recent-list').replaceChildren(...view.recent(now.tenant, r, now));
   if (!r.sessions.length) $('recent-list').append(el('li', { class: 'soft' }, 'Nothing yet.'));
 }
