@@ -113,7 +113,7 @@ func (f *file) given(s Setting, n *yaml.Node) (any, error) {
 func isText(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag != "!!null" }
 
 func (f *file) unknownKey(n *yaml.Node, key string) error {
-	var names []string
+	names := []string{DestinationsKey}
 	for _, s := range f.loader.settings {
 		names = append(names, s.Name)
 	}

@@ -11,8 +11,7 @@ import (
 )
 
 // DoctorExport probes whether a store can keep the cursors of exporters: what may
-// change is changed by compare-and-swap. It comes with what [Inspect] finds; an
-// error is no verdict, as with [Doctor].
+// change is changed by compare-and-swap. An error is no verdict, as with [Doctor].
 //
 // It costs six requests, and leaves one small object, [SwapProbe].
 func DoctorExport(ctx context.Context, b *Bucket) ([]Finding, error) {

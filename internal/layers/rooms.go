@@ -334,7 +334,7 @@ var Rooms = []Room{
 		Folder:      "cmd/export",
 		Imports:     slices.Concat(product, []string{"control", "config", "internal/reach", "export", "export/render", "export/replay", "export/serve", "export/sink", "export/stream", "kafka", "daemon"}),
 		Drivers:     slices.Concat(kafka, []string{ulid, zap, prom}), // where changes of destinations are recorded
-		TestImports: []string{"proof/prooftest"},
+		TestImports: []string{"internal/devstack", "proof/prooftest"},
 	},
 	{
 		Folder:      "cmd/devstack",
