@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -43,7 +42,7 @@ type output struct {
 	chainKey string
 
 	rows render.Writer
-	temp []*os.File // that are to become files
+	temp []*reach.File // that are to become files
 }
 
 func (o *output) define(f *reach.Flags) {
@@ -72,6 +71,8 @@ func (o *output) check(c call) error {
 		return fmt.Errorf("%w: --format: %w", errUsage, err)
 	case f == render.Parquet && o.name == "-" && reach.IsTerminal(c.stdout):
 		return fmt.Errorf("%w: a Parquet file is nothing for a terminal: give --output FILE", errUsage)
+	case o.name == "" || isFolder(o.name):
+		return fmt.Errorf("%w: --output: want the name of a file, or -", errUsage)
 	case o.columns != "" && f != render.CSV && f != render.Table:
 		return fmt.Errorf("%w: --columns is for csv and table", errUsage)
 	case o.bare && f != render.JSONL && f != render.Chained:
@@ -106,9 +107,16 @@ func (o *output) begin(c call, archiveID string) error {
 	if err != nil {
 		return err
 	}
-	if o.name == "-" {
+	info, none := os.Stat(o.name)
+	switch {
+	case o.name == "-":
 		o.rows, err = render.New(render.Format(o.format), c.stdout, opts)
-	} else {
+	case none == nil && !info.Mode().IsRegular(): // a pipe, a device: one for all
+		var f io.Writer
+		if f, err = o.create(1); err == nil {
+			o.rows, err = render.New(render.Format(o.format), f, opts)
+		}
+	default:
 		o.rows, err = render.NewSet(render.Format(o.format), o.create, opts)
 	}
 	if errors.Is(err, render.ErrColumn) {
@@ -118,13 +126,18 @@ func (o *output) begin(c call, archiveID string) error {
 }
 
 // create begins the n-th file, beside its place.
-func (o *output) create(int) (io.WriteCloser, error) {
-	f, err := os.CreateTemp(filepath.Dir(o.name), ".ledgerlake-*")
+func (o *output) create(n int) (io.WriteCloser, error) {
+	f, err := reach.Create(render.FileName(o.name, n))
 	if err != nil {
 		return nil, err
 	}
 	o.temp = append(o.temp, f)
-	return f, f.Chmod(0o644)
+	return f, nil
+}
+
+func isFolder(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 // flush hands on what was written, where the format can.
@@ -140,8 +153,11 @@ func (o *output) commit() error {
 	if err := o.rows.Close(); err != nil {
 		return err
 	}
-	for i, f := range o.temp {
-		if err := os.Rename(f.Name(), render.FileName(o.name, i+1)); err != nil {
+	for _, f := range o.temp {
+		if err := f.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+			return err
+		}
+		if err := f.Put(); err != nil {
 			return err
 		}
 	}
@@ -152,8 +168,7 @@ func (o *output) commit() error {
 // abort takes away files that did not become whole. After commit there are none.
 func (o *output) abort() {
 	for _, f := range o.temp {
-		_ = f.Close()
-		_ = os.Remove(f.Name())
+		f.Drop()
 	}
 }
 

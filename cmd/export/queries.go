@@ -118,16 +118,17 @@ func timeRange(ctx context.Context, c call) (int, error) {
 	q := newQuery("range")
 	var r export.Range
 	q.chunk = 500
-	q.Func("from", "", func(v string) (err error) { r.From, err = reach.ParseTime(v); return err })
-	q.Func("to", "", func(v string) (err error) { r.To, err = reach.ParseTime(v); return err })
+	var from, to bool // are given
+	q.Func("from", "", func(v string) (err error) { r.From, err = reach.ParseTime(v); from = true; return err })
+	q.Func("to", "", func(v string) (err error) { r.To, err = reach.ParseTime(v); to = true; return err })
 	q.Int64Var(&q.chunk, "chunk-size", q.chunk, "")
 	rest, err := q.Parse(c.args)
 	switch {
 	case err != nil:
 		return showHelp(c, rangeHelp, err)
-	case r.From.IsZero() && r.To.IsZero():
+	case !from && !to:
 		return exitCannotRun, fmt.Errorf("%w: want --from, --to or both; --help says more", errUsage)
-	case !r.To.IsZero() && !r.To.After(r.From):
+	case to && !r.To.After(r.From):
 		return exitCannotRun, fmt.Errorf("%w: --to %s is not after --from %s", errUsage, r.To.Format(time.RFC3339Nano), r.From.Format(time.RFC3339Nano))
 	case q.chunk < 1:
 		return exitCannotRun, fmt.Errorf("%w: --chunk-size: want 1 or more", errUsage)

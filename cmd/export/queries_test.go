@@ -178,12 +178,24 @@ func TestQueriesThatCannotRun(t *testing.T) {
 		"neither a vkey nor a file":        {"subject", "--user", "u", "--key", "x", dir},
 		"that is a private key":            {"subject", "--user", "u", "--key", "PRIVATE+KEY+x", dir},
 		"no such file or directory":        {"subject", "--user", "u", "--output", file, dir},
+		"--output: want the name of a":     {"subject", "--user", "u", "--output", "", dir},
+		"want the name of a file, or -":    {"subject", "--user", "u", "--output", dir, dir},
+		"--to 0001-01-01T00:00:00Z is not": {"range", "--to", "0001-01-01", dir},
 		"--master-key: open /no/such/file": {"subject", "--user", "u", "--master-key", "/no/such/file", dir},
 	} {
 		code, out, errs, err := do(nil, args...)
 		if code != exitCannotRun || err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") || out != "" || errs != "" {
 			t.Errorf("%q: exit %d, %v, stdout %q, stderr %q", args, code, err, out, errs)
 		}
+	}
+}
+
+// The first of all times is a bound like any other.
+func TestARangeFromTheFirstTime(t *testing.T) {
+	a, _ := example()
+	code, out, _, err := do(nil, "range", "--from", "0001-01-01", lay(t, a.Objects()))
+	if code != 0 || err != nil || out == "" {
+		t.Errorf("exit %d, %v, %q", code, err, out)
 	}
 }
 
