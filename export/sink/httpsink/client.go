@@ -133,7 +133,7 @@ func (c *client) setHeaders() error {
 			return errors.New("headers: want lines such as \"Name: value\"")
 		}
 		c.header.Add(name, value)
-		c.hide(value)
+		c.hide(longWords(value)...)
 	}
 	agent := "ledgerlake-export"
 	if c.o.Version != "" {
@@ -157,6 +157,13 @@ func isToken(s string) bool {
 // isFieldValue reports whether a text can be the value of a header.
 func isFieldValue(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+// longWords returns a header's value, and its words, where they are long enough to
+// be secrets: most headers are none.
+func longWords(value string) []string {
+	words := append(strings.Fields(value), value)
+	return slices.DeleteFunc(words, func(s string) bool { return len(s) < 8 })
 }
 
 // hide adds secrets to those that no reason shows, the longest first: one may be

@@ -129,6 +129,16 @@ func TestReasonsShowNothing(t *testing.T) {
 	})
 }
 
+// Headers that are no secrets do not blot reasons out.
+func TestShortHeadersAreNoSecrets(t *testing.T) {
+	h := at(serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })))
+	h.Headers = "AccountID: 5\nProjectID: 0\r\n\nX-Key: Bearer " + aToken
+	s := drivers[3].at(t, h)
+	if v := s.Deliver(t.Context(), messages(t, event.JSON, 1, plain)).Verdicts[0]; v.Reason != "503 Service Unavailable" {
+		t.Errorf("%+v", v)
+	}
+}
+
 // What is fine is delivered; and what says that all is well, but is not what the
 // protocol says, is not: a page of a proxy has 200 too.
 func TestOnlyItsOwnAnswerIsADelivery(t *testing.T) {

@@ -185,7 +185,7 @@ var drivers = []driver{
 		fmt.Fprintf(w, `{"items":[%s]}`, strings.Join(items, ","))
 	}},
 	{"otlp", event.JSON, func(h HTTP) (sink.Sink, error) {
-		h.Headers = "Authorization: Bearer " + aToken
+		h.Headers += "\nAuthorization: Bearer " + aToken
 		return NewOTLP(OTLPOptions{HTTP: h})
 	}, func(w http.ResponseWriter, _ int) { w.Header().Set("Content-Type", protobuf) }},
 	{"datadog", event.JSON, func(h HTTP) (sink.Sink, error) {
