@@ -1,5 +1,5 @@
 #!/bin/sh
-# make it, it-spark, torture, trial, bench-verify, bench-compact, bench-lookup: everything that needs real components. Arguments go to
+# make it, it-spark, torture, trial, stream-trial, bench-verify, bench-compact, bench-lookup: everything that needs real components. Arguments go to
 # go test, or with torture first to it/torture.
 #
 #   it/run.sh                        all tests
@@ -12,6 +12,7 @@
 #   it/run.sh bench-lookup -rows 5000000  GETs and bytes of looking up turns in an archive of so many rows
 #   it/run.sh spark                  Apache Spark reads what is written
 #   it/run.sh trial -rows 1000000   compaction, erasures, holds and readers at once, then every byte (docs/trial.md)
+#   it/run.sh stream-trial -rows 500000  rows streamed to five receivers under kills and faults (docs/stream-trial.md)
 #   TORTURE_SEED=n it/run.sh torture the random choices of an earlier run, which printed n
 set -eu
 cd "$(dirname "$0")/.."
@@ -74,6 +75,12 @@ if [ "${1-}" = trial ]; then
 	shift
 	go build -tags it -o "$bin/trial" ./it/trial
 	exec "$bin/trial" "$@"
+fi
+
+if [ "${1-}" = stream-trial ]; then
+	shift
+	go build -tags it -o "$bin/stream" ./it/stream
+	exec "$bin/stream" "$@"
 fi
 
 go build -tags it -o "$bin/with" ./it/with

@@ -18,7 +18,8 @@ import (
 
 // A Kafka is a one-node Apache Kafka (KRaft) on loopback.
 type Kafka struct {
-	Addr string // host:port of the plain listener; stays over restarts
+	Addr   string // host:port of the plain listener; stays over restarts
+	Behind string // host:port of the listener behind KafkaOptions.Front, "" without one
 
 	dir    string
 	format []string // more arguments of the tool that formats the folder
@@ -31,15 +32,18 @@ type KafkaOptions struct {
 	Properties string            // more lines of server.properties
 	Listeners  map[string]string // more listeners: name, which is also the protocol -> host:port
 	Format     []string          // more arguments of the tool that formats the folder
+	// Front is the host:port of a proxy of the test: who comes by it is sent to it
+	// again for each partition. It passes on to Kafka.Behind.
+	Front string
 }
 
 // kafkaProperties are the broker's settings: directory, plain and controller
-// address, more listeners by address and by protocol.
+// address, more listeners by address, by protocol, and by what clients are told.
 const kafkaProperties = `process.roles=broker,controller
 node.id=1
 controller.quorum.bootstrap.servers=%[3]s
 listeners=PLAINTEXT://%[2]s,CONTROLLER://%[3]s%[4]s
-advertised.listeners=PLAINTEXT://%[2]s%[4]s
+advertised.listeners=PLAINTEXT://%[2]s%[6]s
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT%[5]s
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
@@ -60,7 +64,7 @@ func StartKafka(dir string) (*Kafka, error) { return StartKafkaWith(dir, KafkaOp
 
 // StartKafkaWith is StartKafka for a broker that has more than the usual.
 func StartKafkaWith(dir string, o KafkaOptions) (*Kafka, error) {
-	addrs, err := freeAddrs(2)
+	addrs, err := freeAddrs(3)
 	if err != nil {
 		return nil, err
 	}
@@ -68,12 +72,19 @@ func StartKafkaWith(dir string, o KafkaOptions) (*Kafka, error) {
 		return nil, err
 	}
 	k := &Kafka{Addr: addrs[0], dir: dir, format: o.Format}
-	var listeners, protocols string
+	var listeners, advertised, protocols string
 	for name, addr := range o.Listeners {
 		listeners += "," + name + "://" + addr
 		protocols += "," + name + ":" + name
 	}
-	text := fmt.Sprintf(kafkaProperties, dir, addrs[0], addrs[1], listeners, protocols) + o.Properties
+	advertised = listeners
+	if o.Front != "" {
+		k.Behind = addrs[2]
+		listeners += ",FRONT://" + k.Behind
+		advertised += ",FRONT://" + o.Front
+		protocols += ",FRONT:PLAINTEXT"
+	}
+	text := fmt.Sprintf(kafkaProperties, dir, addrs[0], addrs[1], listeners, protocols, advertised) + o.Properties
 	if err := os.WriteFile(k.properties(), []byte(text), 0o644); err != nil {
 		return nil, err
 	}

@@ -23,11 +23,11 @@ type Rsyslog struct {
 }
 
 // rsyslogConf is its configuration: folder, CA, certificate, key, port, file.
-// Control characters are kept: LEEF has tabs. What it has read it writes before it
-// ends.
+// Control characters are kept: LEEF has tabs. A direct queue is none: what is read
+// is written before its connection is ended.
 const rsyslogConf = `global(workDirectory="%[1]s" maxMessageSize="8k" parser.escapeControlCharactersOnReceive="off"
   defaultNetstreamDriver="ossl" defaultNetstreamDriverCAFile="%[2]s" defaultNetstreamDriverCertFile="%[3]s" defaultNetstreamDriverKeyFile="%[4]s")
-main_queue(queue.timeoutShutdown="30000")
+main_queue(queue.type="Direct")
 module(load="imtcp" streamDriver.name="ossl" streamDriver.mode="1" streamDriver.authMode="x509/certvalid")
 template(name="raw" type="string" string="%%rawmsg%%\n")
 ruleset(name="all") { action(type="omfile" file="%[6]s" template="raw") }

@@ -41,18 +41,9 @@ func wholeCopy() []*event.Event {
 // queries returns the SQL of docs/export-gaps.md, in order, reading from folder.
 func queries(t *testing.T, folder string) []string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "export-gaps.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []string
-	for _, part := range strings.Split(string(page), "```sql\n")[1:] {
-		sql, _, _ := strings.Cut(part, "```")
-		sql = strings.ReplaceAll(sql, "'events/", "'"+folder+"/")
-		all = append(all, strings.ReplaceAll(sql, "'lake/", "'"+folder+"/"))
-	}
-	if len(all) < 3 {
-		t.Fatalf("%d queries", len(all))
+	all, err := parts.GapQueries(folder)
+	if err != nil || len(all) < 3 {
+		t.Fatalf("%d queries: %v", len(all), err)
 	}
 	return all
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -26,21 +25,6 @@ const compactors = 2
 // grace is how long what a catalog names no more stays readable. It is far less
 // than in earnest, and far more than the ledger needs to read a segment.
 const grace = 10 * time.Second
-
-// makeArchive writes the root of an archive with a short grace.
-func (r *round) makeArchive(ctx context.Context) error {
-	root, err := json.Marshal(archive.Root{
-		Format: archive.Format, ArchiveID: "01KBARCH0000000000000000AR", CreatedAt: time.Now().UTC().Format(archive.TimeLayout),
-		GraceSeconds: int64(grace / time.Second),
-	})
-	if err != nil {
-		return err
-	}
-	_, err = parts.S3Client(r.store.URL()).PutObject(ctx, &s3.PutObjectInput{
-		Bucket: aws.String(bucket), Key: aws.String(r.name + "/" + archive.RootKey), Body: strings.NewReader(string(root)),
-	})
-	return err
-}
 
 // compactAll starts as many compactors as there should be.
 func (r *round) compactAll() error {

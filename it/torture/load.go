@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/ledgerlake/ledgerlake/internal/workload"
+	"github.com/ledgerlake/ledgerlake/it/parts"
 )
 
 // tenants is how many a round has records of.
@@ -70,7 +71,7 @@ func (l *load) plain(ctx context.Context, seed uint64) error {
 		case <-tick.C:
 		}
 		r := g.Next()
-		client.Produce(context.WithoutCancel(ctx), l.record(r), func(rec *kgo.Record, err error) {
+		client.Produce(context.WithoutCancel(ctx), parts.KafkaRecord(&r), func(rec *kgo.Record, err error) {
 			if err != nil {
 				// Whether it is in Kafka is not known, and so not whether what
 				// repeats it is a repeat.
@@ -134,7 +135,7 @@ func (l *load) transaction(ctx context.Context, client *kgo.Client, g *workload.
 	var failed atomic.Bool
 	for range size {
 		r := g.Next()
-		client.Produce(ctx, l.record(r), func(rec *kgo.Record, err error) {
+		client.Produce(ctx, parts.KafkaRecord(&r), func(rec *kgo.Record, err error) {
 			if err != nil {
 				failed.Store(true)
 				return
@@ -164,12 +165,4 @@ func (l *load) producer() []kgo.Opt {
 		kgo.SeedBrokers(l.brokers), kgo.DefaultProduceTopic(l.topic), kgo.ProducerLinger(5 * time.Millisecond),
 		kgo.MetadataMinAge(100 * time.Millisecond), kgo.UnknownTopicRetries(-1),
 	}
-}
-
-func (l *load) record(r workload.Record) *kgo.Record {
-	out := &kgo.Record{Key: r.Key, Value: r.Value, Timestamp: r.Time}
-	for _, h := range r.Headers {
-		out.Headers = append(out.Headers, kgo.RecordHeader{Key: h.Name, Value: h.Value})
-	}
-	return out
 }

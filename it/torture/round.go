@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -17,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/it/oracle"
 	"github.com/ledgerlake/ledgerlake/it/parts"
 )
@@ -123,10 +121,10 @@ func (r *round) begin(ctx context.Context) error {
 func (r *round) prepare(ctx context.Context, dir string) error {
 	anchors, catalogs := filepath.Join(dir, "anchors.key"), filepath.Join(dir, "catalogs.key")
 	var err error
-	if r.vkey, err = makeKey(anchors, "anchors"); err != nil {
+	if r.vkey, err = parts.MakeKey(anchors, "torture.example/anchors"); err != nil {
 		return err
 	}
-	vkey, err := makeKey(catalogs, "catalogs")
+	vkey, err := parts.MakeKey(catalogs, "torture.example/catalogs")
 	if err != nil {
 		return err
 	}
@@ -138,7 +136,7 @@ func (r *round) prepare(ctx context.Context, dir string) error {
 		"--compact.assign", "all", "--key", r.vkey, "--catalog-key", catalogs,
 		"--compact.every", "500ms", "--compact.max-age", "3s", "--compact.sweep-every", "3s", "--compact.merge-files", "4",
 	}, both...)}
-	return r.makeArchive(ctx)
+	return parts.MakeArchive(ctx, r.store.URL(), bucket, r.name+"/", "01KBARCH0000000000000000AR", grace)
 }
 
 // join starts one more member of the group.
@@ -338,15 +336,6 @@ func (r *round) verify(ctx context.Context) (oracle.Verdict, error) {
 			return v, err
 		}
 	}
-}
-
-// makeKey makes a key, and returns its public half.
-func makeKey(path, role string) (vkey string, err error) {
-	skey, vkey, err := sign.Generate(cryptorand.Reader, "torture.example/"+role)
-	if err != nil {
-		return "", err
-	}
-	return vkey, os.WriteFile(path, []byte(skey+"\n"), 0o600)
 }
 
 // hold holds what is new in the archive against Kafka.

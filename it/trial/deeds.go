@@ -14,6 +14,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/internal/workload"
+	"github.com/ledgerlake/ledgerlake/it/parts"
 )
 
 // markPrefix begins the mark of a record, which stands in a header of it, and so
@@ -89,10 +90,8 @@ func (t *trial) produce(ctx context.Context, g *workload.Generator, n, rate int)
 		}
 		r := g.Next()
 		d := t.deeds.read(r, time.Now())
-		rec := &kgo.Record{Key: r.Key, Value: r.Value, Timestamp: r.Time, Headers: []kgo.RecordHeader{{Key: "x-mark", Value: []byte(d.markText())}}}
-		for _, h := range r.Headers {
-			rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: h.Name, Value: h.Value})
-		}
+		rec := parts.KafkaRecord(&r)
+		rec.Headers = append([]kgo.RecordHeader{{Key: "x-mark", Value: []byte(d.markText())}}, rec.Headers...)
 		client.Produce(ctx, rec, func(rec *kgo.Record, err error) {
 			mu.Lock()
 			defer mu.Unlock()

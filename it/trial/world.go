@@ -4,8 +4,6 @@ package main
 
 import (
 	"context"
-	cryptorand "crypto/rand"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -21,8 +19,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/ledgerlake/ledgerlake/archive"
-	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/it/oracle"
 	"github.com/ledgerlake/ledgerlake/it/parts"
@@ -102,14 +98,9 @@ func (t *trial) setUp(ctx context.Context) (err error) {
 	}
 	t.vkeys = map[string]string{}
 	for _, role := range roles {
-		skey, vkey, err := sign.Generate(cryptorand.Reader, "trial.example/"+role)
-		if err != nil {
+		if t.vkeys[role], err = parts.MakeKey(t.key(role), "trial.example/"+role); err != nil {
 			return err
 		}
-		if err := os.WriteFile(t.key(role), []byte(skey+"\n"), 0o600); err != nil {
-			return err
-		}
-		t.vkeys[role] = vkey
 	}
 	return t.makeArchive(ctx)
 }
@@ -131,14 +122,7 @@ func (t *trial) makeArchive(ctx context.Context) error {
 	if t.store, err = s3sink.Open(ctx, t.url(), s3sink.Options{}); err != nil {
 		return err
 	}
-	root, err := json.Marshal(archive.Root{
-		Format: archive.Format, ArchiveID: archiveID, CreatedAt: time.Now().UTC().Format(archive.TimeLayout), GraceSeconds: int64(t.grace / time.Second),
-	})
-	if err != nil {
-		return err
-	}
-	_, err = t.store.Create(ctx, archive.RootKey, root)
-	return err
+	return parts.MakeArchive(ctx, t.s3.Endpoint, bucket, "", archiveID, t.grace)
 }
 
 // startIngest starts one more ingest.
