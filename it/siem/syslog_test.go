@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ledgerlake/ledgerlake/export/event"
 	"github.com/ledgerlake/ledgerlake/export/sink"
@@ -53,6 +54,11 @@ func TestRsyslogHasAllOfIt(t *testing.T) {
 					t.Fatal(err)
 				}
 				sent := deliverAll(t, s, f, someEvents(2000))
+				if confirm == syslog.Open { // what it has not read yet would go with it
+					for deadline := time.Now().Add(time.Minute); strings.Count(mustRead(t, r.File), "\n") < len(sent) && time.Now().Before(deadline); {
+						time.Sleep(20 * time.Millisecond)
+					}
+				}
 				got, err := r.Messages()
 				if err != nil {
 					t.Fatal(err)

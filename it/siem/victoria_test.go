@@ -9,6 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/url"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -383,4 +386,128 @@ func otlpFields(m *message) map[string]string {
 		}
 	}
 	return f
+}
+
+// The queries of docs/export-gaps.md over VictoriaLogs find nothing in what was
+// delivered, repeats or not, and the one row that was not.
+func TestGapQueriesOfVictoriaLogs(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "export-gaps.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "## VictoriaLogs, by HTTP\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	queries := strings.Split(text, "```\n")
+	if len(queries) != 9 {
+		t.Fatalf("%d queries", len(queries)/2)
+	}
+	v, err := parts.StartVictoria(filepath.Join(t.TempDir(), "victoria"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(v.Kill)
+	for i, name := range []string{"elasticsearch json", "splunk-hec", "otlp", "datadog"} {
+		p := protocols[slices.IndexFunc(protocols, func(p protocol) bool { return p.name == name })]
+		for _, whole := range []bool{true, false} {
+			account := 200 + 2*i
+			events, tenant := plainEvents(1500), ""
+			if !whole {
+				account++
+				events, tenant = without(events)
+			}
+			s, err := p.open(httpsink.HTTP{
+				URL: v.URL() + p.path, AllowPlaintext: true, Headers: fmt.Sprintf("AccountID: %d", account), Compression: httpsink.Gzip, Now: time.Now,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			deliverAll(t, s, event.JSON, events)
+			if s, err = p.open(httpsink.HTTP{URL: v.URL() + p.path, AllowPlaintext: true, Headers: fmt.Sprintf("AccountID: %d", account), Now: time.Now}); err != nil {
+				t.Fatal(err)
+			}
+			deliverAll(t, s, event.JSON, events[:100]) // repeats
+			found, err := v.Query(t.Context(), account, strings.TrimSpace(queries[2*i+1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if whole && len(found) != 0 {
+				t.Errorf("%s: %v", name, found)
+			}
+			if !whole && (len(found) != 1 || found[0]["missing"] != "1" || !slices.Contains(slices.Collect(maps.Values(found[0])), tenant)) {
+				t.Errorf("%s: %v, want 1 of %s", name, found, tenant)
+			}
+		}
+	}
+}
+
+// What docs/destinations.md says of deleting from VictoriaLogs deletes the rows
+// that a notice names, and no others.
+func TestVictoriaLogsDeletes(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "destinations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, filter, ok := strings.Cut(string(page), "`POST /delete/run_task` with `filter` as `")
+	filter, _, _ = strings.Cut(filter, "`")
+	if !ok {
+		t.Fatal("the page has no filter")
+	}
+	filter = strings.NewReplacer("TOPICID", eventtest.Line.TopicID, `:="3"`, fmt.Sprintf(":=\"%d\"", eventtest.Line.Partition), "range[11, 971]", "range[11, 20]").Replace(filter)
+	v, err := parts.StartVictoria(filepath.Join(t.TempDir(), "victoria"), "-delete.enable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(v.Kill)
+	p := protocols[slices.IndexFunc(protocols, func(p protocol) bool { return p.name == "otlp" })]
+	s, err := p.open(httpsink.HTTP{URL: v.URL() + p.path, AllowPlaintext: true, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := plainEvents(1500)
+	deliverAll(t, s, event.JSON, events)
+	left := map[string]bool{}
+	for _, ev := range events {
+		if ev.Tenant != "acme" || !ev.IsRow() || ev.Seq < 11 || ev.Seq > 20 {
+			left[ev.ID] = true
+		}
+	}
+	if found, err := v.Query(t.Context(), 0, "*"); err != nil || len(found) != len(events) || len(left) != len(events)-10 {
+		t.Fatalf("%d of %d events, %d to be left: %v", len(found), len(events), len(left), err)
+	}
+	res, err := http.PostForm(v.URL()+"/delete/run_task", url.Values{"filter": {filter}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Fatal(res.Status)
+	}
+	for range 100 { // it deletes in its own time
+		if gone := missing(t, v, left); gone == "" {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Error(missing(t, v, left))
+}
+
+// missing says which events are there that should not be, or the other way round.
+// Of what it deleted, VictoriaLogs may keep the time and the stream.
+func missing(t *testing.T, v *parts.Victoria, want map[string]bool) string {
+	t.Helper()
+	found, err := v.Query(t.Context(), 0, `"ledgerlake.id":* | fields "ledgerlake.id"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, f := range found {
+		if id := f["ledgerlake.id"]; !want[id] {
+			return id + " is still there"
+		}
+		there[f["ledgerlake.id"]] = true
+	}
+	if len(there) != len(want) {
+		return fmt.Sprintf("%d events are gone that were not meant", len(want)-len(there))
+	}
+	return ""
 }
