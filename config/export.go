@@ -74,7 +74,7 @@ func (s *Stream) delivering() []Setting {
 		{Name: "stream.cursor-every", Default: "1s", Help: "How often the cursors of a destination and a line are stored, which costs one PUT. A crash repeats what was delivered since.", Value: duration(&s.CursorEvery, 10*time.Millisecond, time.Hour)},
 		{Name: "stream.stand-by", Default: "30s", Help: "An exporter that has shown no sign of life for so long is taken for dead, and another one goes on. The same for all that share a destination.", Value: duration(&s.StandBy, time.Second, time.Hour)},
 		{Name: "stream.instance", Help: "A name that stays when this exporter is started again after it died, so that it goes on at once instead of after stream.stand-by. Exporters that run beside each other need names of their own. Default: the name of the host.", Value: text(&s.Instance, "NAME", "a name", notEmpty)},
-		{Name: "stream.no-verify", Default: "false", Help: "Send rows of all destinations without checking their hashes; events then say verified: false.", Value: boolean(&s.NoVerify)},
+		{Name: "no-verify", Default: "false", Help: "Send rows of all destinations without checking their hashes; events then say verified: false.", Value: boolean(&s.NoVerify)},
 	}
 }
 

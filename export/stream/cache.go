@@ -82,13 +82,17 @@ func (c *cache) shrink() {
 
 // A share is how many bytes one destination may hold.
 type share struct {
-	most int64
-	sem  *semaphore.Weighted
+	most    int64 // of objects
+	batches int64
+	sem     *semaphore.Weighted
 }
 
+// newShare has a quarter of it for batches: their rows take more memory than their
+// events have bytes.
 func newShare(most int64) *share {
 	most = max(most, 1<<20)
-	return &share{most, semaphore.NewWeighted(most)}
+	objects := most - most/4
+	return &share{objects, most / 4, semaphore.NewWeighted(objects)}
 }
 
 // take waits for n bytes, or for all where there are less, and returns what gives

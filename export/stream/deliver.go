@@ -74,6 +74,15 @@ func (r *runner) limits() sink.Limits {
 	return l
 }
 
+// room returns how many bytes of events are gathered: what an attempt may have, and
+// no more than this runner's part of the destination's share.
+func (r *runner) room(l *sink.Limits) int64 {
+	return min(l.BatchBytes, max(r.d.share.batches/max(r.d.crew.Load(), 1), leastRoom))
+}
+
+// leastRoom is what a runner may gather however many there are.
+const leastRoom = 64 << 10
+
 // tighter returns the least of two limits that are set, or usual where none is.
 func tighter(a, b, usual int64) int64 {
 	switch {
@@ -149,7 +158,7 @@ func (r *runner) add(ctx context.Context, items ...*item) error {
 		return nil
 	}
 	l := r.limits()
-	if len(r.pending) < l.Events && r.bytes < l.BatchBytes {
+	if len(r.pending) < l.Events && r.bytes < r.room(&l) {
 		return nil
 	}
 	if err := r.flush(ctx); err != nil {

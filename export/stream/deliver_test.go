@@ -401,3 +401,34 @@ func TestCursorsAreStoredUnderLoad(t *testing.T) {
 		}
 	})
 }
+
+// A destination that no exporter is set to have any more is noted as removed, once,
+// and not while another exporter has it; when it comes back it goes on where it
+// stood.
+func TestRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.rows("acme")
+		r, other, third := &receiver{}, &receiver{}, &receiver{}
+		beside := other.destination(func(d *stream.Destination) { d.Name = "other" })
+		stop := w.start(w.settings(), third.destination(func(d *stream.Destination) { d.Name = "third" }))
+		w.export(time.Minute, r.destination(), beside)
+		w.export(3*time.Minute, beside)
+		w.export(3*time.Minute, beside)
+		n := 0
+		for _, c := range w.changes {
+			if strings.HasSuffix(c, "removed") {
+				n++
+			}
+		}
+		if n != 1 || !slices.Contains(w.changes, "siem 2 removed") {
+			t.Errorf("changes %q; want siem removed, once", w.changes)
+		}
+		w.rows("acme")
+		w.export(time.Minute, r.destination(), beside)
+		stop()
+		if n := w.check(r) + w.check(third); n != 0 {
+			t.Errorf("%d rows came twice", n)
+		}
+	})
+}

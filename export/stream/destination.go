@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
@@ -24,6 +25,7 @@ type destination struct {
 	led         bool  // this process had the lease
 	told        int64 // the count of the state that was told last
 
+	crew     atomic.Int64 // runners
 	mu       sync.Mutex
 	standing Standing
 	runners  map[*runner]*lag
@@ -470,12 +472,14 @@ func (d *destination) enlist(r *runner) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.runners[r] = &lag{}
+	d.crew.Store(int64(len(d.runners)))
 }
 
 func (d *destination) dismiss(r *runner) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.runners, r)
+	d.crew.Store(int64(len(d.runners)))
 }
 
 // passed takes note of how far a runner is.

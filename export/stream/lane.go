@@ -67,6 +67,7 @@ type runner struct {
 	day     string                  // data files of days before it are passed
 	behind  bool                    // some lane is
 	waiting map[*lane]bool          // those that are stopped
+	since   time.Time               // since when rows wait for others
 	todo    int64                   // rows in data files that are not delivered yet
 	void    map[int64]bool          // ordinals that were declared void
 	heads   heads
@@ -320,7 +321,7 @@ func (r *runner) stop(g *lane, err error) {
 func (r *runner) wake() {
 	now := r.e.s.Now()
 	for g := range r.waiting {
-		if !now.Before(g.until) {
+		if !now.Before(g.until) && !errors.Is(g.stopped, ErrCursor) {
 			delete(r.waiting, g)
 			g.stopped = nil
 			g.read = g.acked()

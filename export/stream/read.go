@@ -52,6 +52,7 @@ func (r *runner) pass(ctx context.Context) (more bool, err error) {
 	if r.lingers() {
 		return false, r.flush(ctx)
 	}
+	r.since = time.Time{}
 	if err := r.scan(ctx, r.v, before < 0); err != nil {
 		return false, err
 	}
@@ -75,11 +76,14 @@ func (r *runner) lingers() bool {
 	for n := r.ordinal; n < r.v.next(); n++ {
 		size += r.v.segment(n).Size
 	}
-	oldest := r.v.segment(r.ordinal).Modified
-	if oldest.IsZero() {
-		oldest = r.v.taken
+	now := r.e.s.Now()
+	if r.since.IsZero() {
+		r.since = now
 	}
-	return size < max(r.limits().BatchBytes, 1<<20) && r.e.s.Now().Sub(oldest) < r.d.Linger
+	// By the store's clock, which may be ahead of ours, or since it was seen.
+	waited := max(now.Sub(r.v.segment(r.ordinal).Modified), now.Sub(r.since))
+	l := r.limits()
+	return size < max(r.room(&l), 1<<20) && waited < r.d.Linger
 }
 
 // files goes through the data files that some lane needs.

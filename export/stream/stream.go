@@ -228,11 +228,10 @@ func New(s Settings, destinations []Destination) *Engine {
 // Run delivers until ctx is done, and then stores all cursors and lets go of the
 // destinations. Nothing that goes wrong on the way ends it: it is told by Events.
 func (e *Engine) Run(ctx context.Context) error {
-	done, governed := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(governed)
-		e.governor.run(ctx)
-	}()
+	done := make(chan struct{})
+	var beside sync.WaitGroup
+	beside.Go(func() { e.governor.run(ctx) })
+	beside.Go(func() { e.retire(ctx) })
 	for _, d := range e.destinations {
 		go func() {
 			defer func() { done <- struct{}{} }()
@@ -242,7 +241,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	for range e.destinations {
 		<-done
 	}
-	<-governed
+	beside.Wait()
 	return context.Cause(ctx)
 }
 
