@@ -83,12 +83,12 @@ func (l *limiter) enter(token string) (u *usage, leave func(), err error) {
 	l.of[token] = u
 	u.count++
 	l.count++
-	return u, func() { l.leave(token, u) }, nil
+	return u, func() { l.leave(u) }, nil
 }
 
 // leave counts a request out. The rate of a token is kept: it may not begin anew
 // with each request. There are no more of them than there are tokens.
-func (l *limiter) leave(_ string, u *usage) {
+func (l *limiter) leave(u *usage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	u.count--

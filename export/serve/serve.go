@@ -113,6 +113,7 @@ type Server struct {
 
 	freshen  sync.Mutex
 	freshAt  time.Time
+	freshErr error // of the last look
 	stopping chan struct{}
 	stop     sync.Once
 }
@@ -157,13 +158,14 @@ func (s *Server) HTTP() *http.Server {
 
 // fresh has the archive looked at again where the last look was too long ago.
 // Where that cannot be done nothing may be answered: what was ordered to be
-// erased since is not known.
+// erased since is not known. Such an answer holds as long as any other, so that a
+// store that is away is not asked by everybody in turn.
 func (s *Server) fresh(ctx context.Context) error {
 	s.freshen.Lock()
 	defer s.freshen.Unlock()
 	now := s.o.Now()
 	if !s.freshAt.IsZero() && now.Sub(s.freshAt) < s.o.Age {
-		return nil
+		return s.freshErr
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -171,9 +173,10 @@ func (s *Server) fresh(ctx context.Context) error {
 	// Others wait for the same look, so that it does not end with who asked.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Limits.Look)
 	defer cancel()
-	if err := s.o.Archive.Refresh(ctx); err != nil {
-		return err
+	s.freshErr = s.o.Archive.Refresh(ctx)
+	s.freshAt = s.o.Now()
+	if s.freshErr == nil {
+		s.freshAt = now
 	}
-	s.freshAt = now
-	return nil
+	return s.freshErr
 }

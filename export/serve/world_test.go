@@ -42,6 +42,17 @@ func newWorld(t *testing.T, a *prooftest.Archive, o serve.Options, tokens ...str
 // newWorldOf serves the objects of an archive, which need not be as they were.
 func newWorldOf(t *testing.T, a *prooftest.Archive, objects map[string][]byte, o serve.Options, tokens ...string) *world {
 	t.Helper()
+	return build(t, a, objects, o, func(a serve.Archive) serve.Archive { return a }, tokens...)
+}
+
+// newWorldWith serves what with makes of an archive.
+func newWorldWith(t *testing.T, a *prooftest.Archive, o serve.Options, with func(serve.Archive) serve.Archive, tokens ...string) *world {
+	t.Helper()
+	return build(t, a, a.Objects(), o, with, tokens...)
+}
+
+func build(t *testing.T, a *prooftest.Archive, objects map[string][]byte, o serve.Options, with func(serve.Archive) serve.Archive, tokens ...string) *world {
+	t.Helper()
 	w := &world{t: t, bucket: prooftest.Bucket(objects), tokens: map[string]string{}, now: time.UnixMicro(prooftest.Start)}
 	keys := &sign.Ring{}
 	for _, s := range a.Signers {
@@ -53,7 +64,7 @@ func newWorldOf(t *testing.T, a *prooftest.Archive, objects map[string][]byte, o
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Archive, o.Source, o.Keys = asked, w.bucket, keys
+	o.Archive, o.Source, o.Keys = with(asked), w.bucket, keys
 	o.Now = w.clock
 	o.Events = serve.Events{Answered: w.answered, Failed: w.failed}
 	if w.serve, err = serve.New(o); err != nil {
