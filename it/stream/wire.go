@@ -149,6 +149,8 @@ func (w *wire) one(l *link, to *net.TCPConn, piece []byte, up bool) bool {
 	}
 	whole := true
 	switch {
+	case m == refuses: // also who is connected
+		piece, whole = nil, false
 	case m == throttles:
 		w.once(l, m)
 		time.Sleep(time.Second * time.Duration(len(piece)) / rate)

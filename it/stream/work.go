@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,6 +38,9 @@ func (t *trial) everything(ctx context.Context) error {
 		}
 	})
 	err := t.send(ctx)
+	if err == nil {
+		err = t.behind(ctx)
+	}
 	calm()
 	killer.Wait()
 	for _, r := range t.receivers {
@@ -80,6 +84,29 @@ func (t *trial) send(ctx context.Context) error {
 	return t.group.WaitDrained(ctx, t.alive, topic)
 }
 
+// behind waits until receivers have nine rows of ten, all but the last of what is
+// archived, or until that has taken twice as long as sending.
+func (t *trial) behind(ctx context.Context) error {
+	for end := time.Now().Add(2 * t.lasts); time.Now().Before(end); {
+		all, err := t.standings()
+		if err != nil {
+			return err
+		}
+		most := int64(0)
+		for _, s := range all {
+			most = max(most, s.Rows)
+		}
+		t.say("under kills and faults, to go:%s", toGo(all))
+		if len(all) == len(t.receivers) && most <= int64(t.rows)/10 {
+			return nil
+		}
+		if err := pause(ctx, 5*time.Second); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // kill starts an exporter, kills it at a random moment, and starts another one in
 // its place, until ctx is done. The last one is left running.
 func (t *trial) kill(ctx context.Context) error {
@@ -87,6 +114,11 @@ func (t *trial) kill(ctx context.Context) error {
 	for {
 		if err := t.startExporter(); err != nil {
 			return err
+		}
+		for end := time.Now().Add(time.Minute); !strings.Contains(t.exporter.Output(), "export starts") && time.Now().Before(end) && t.exporter.Running(); {
+			if pause(ctx, 50*time.Millisecond) != nil {
+				return nil
+			}
 		}
 		if pause(ctx, t.life/2+time.Duration(rng.Int64N(int64(t.life/2)))) != nil {
 			return nil
