@@ -761,7 +761,7 @@ func (l *line) stuck() bool {
 	if n := len(l.anchors); n > 0 {
 		anchored = l.anchors[n-1].Ordinal
 	}
-	return l.forged >= 0 || l.forgedAnchor >= 0 || l.gone && anchored+1 < l.state.Ordinal
+	return l.forged >= 0 || l.forgedAnchor >= 0 || l.doubted || l.gone && anchored+1 < l.state.Ordinal
 }
 
 // holdsSome reports whether a hold of the tenant is in force.

@@ -16,6 +16,7 @@ type line struct {
 	start   int64     // Kafka's log start
 	control bool      // it is that of the control topic
 	thins   bool      // the topic has cleanup.policy=compact
+	doubted bool      // it stays stopped at what nobody can tell from a lie
 	epoch   int32     // of its leader
 	gone    bool      // the topic was deleted
 
