@@ -3,6 +3,7 @@ package render
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -107,7 +108,7 @@ type lineLog struct {
 	LineLog
 	next  int64 // seq that is expected
 	head  chain.Hash
-	holes []hole
+	holes []hole // ascending
 }
 
 // A hole is a stretch of seq that is missing so far, and what it must fit between.
@@ -116,6 +117,7 @@ type hole struct {
 	before   chain.NullHash // rowHash of from-1; null where that was not seen
 	behind   chain.Hash     // prevHash of to+1
 	fault    LineFault      // where it was noticed
+	filled   bool           // nothing is missing any more
 }
 
 // An exportedLine is what is read of a line.
@@ -226,6 +228,10 @@ func (c *LineChecker) line(at LineFault, text []byte) {
 		return
 	}
 	at.Tenant, at.Topic, at.Partition, at.Seq = e.Tenant, e.Topic, e.Partition, *e.Seq
+	if name := twice(text); name != "" {
+		at.Problem = fmt.Sprintf("it says %.80q in two ways, of which readers take one or the other", name)
+		c.fault(at)
+	}
 	c.place(at, &l)
 	switch not, err := c.recompute(&l, text); {
 	case err != nil:
@@ -237,6 +243,34 @@ func (c *LineChecker) line(at LineFault, text []byte) {
 		c.report.Recomputed++
 	}
 }
+
+// twice returns the name of a member of ours, or of one in $ledgerlake, that a line has
+// twice or in other letters; "" if there is none.
+func twice(text []byte) string {
+	seen := map[string]bool{}
+	for name, value := range audit.Members(text) {
+		switch lower := fold(name); {
+		case !strings.HasPrefix(name, "$") || strings.HasPrefix(name, "$$"):
+		case seen[lower], lower != name && (lower == "$ledgerlake" || lower == "$redaction"):
+			return name
+		case lower == "$ledgerlake":
+			seen[lower] = true
+			in := map[string]bool{}
+			for name := range audit.Members(value) {
+				if in[fold(name)] {
+					return name
+				}
+				in[fold(name)] = true
+			}
+		default:
+			seen[lower] = true
+		}
+	}
+	return ""
+}
+
+// fold returns what names have in common that encoding/json takes for the same.
+func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
 // place holds a line against the others of its log.
 func (c *LineChecker) place(at LineFault, l *exportedLine) {
@@ -275,7 +309,10 @@ func missing(from, to int64) string {
 // late takes a row that stands behind one with a higher seq: it is out of order, or
 // one that is there already.
 func (c *LineChecker) late(at LineFault, log *lineLog, seq int64, prev, row chain.Hash) {
-	i := slices.IndexFunc(log.holes, func(h hole) bool { return h.from <= seq && seq <= h.to })
+	i, _ := slices.BinarySearchFunc(log.holes, seq, func(h hole, seq int64) int { return cmp.Compare(h.to, seq) })
+	if i == len(log.holes) || log.holes[i].from > seq || log.holes[i].filled {
+		i = -1
+	}
 	switch {
 	case seq == log.next-1 && row == log.head:
 		c.report.Repeats++
@@ -298,7 +335,14 @@ func (c *LineChecker) late(at LineFault, log *lineLog, seq int64, prev, row chai
 	}
 	c.fault(at)
 	log.Rows++
-	log.holes = slices.Replace(log.holes, i, i+1, h.without(seq, prev, row)...)
+	switch left := h.without(seq, prev, row); len(left) {
+	case 0:
+		log.holes[i].filled = true
+	case 1:
+		log.holes[i] = left[0]
+	default:
+		log.holes = slices.Replace(log.holes, i, i+1, left...)
+	}
 }
 
 // without returns what is left of a hole once a row of it was found.
@@ -326,6 +370,9 @@ func (c *LineChecker) Report() *LinesReport {
 	for _, log := range c.order {
 		r.Logs = append(r.Logs, log.LineLog)
 		for _, h := range log.holes {
+			if h.filled {
+				continue
+			}
 			r.FaultCount++
 			if len(r.Faults) < maxFaults {
 				r.Faults = append(r.Faults, h.fault)

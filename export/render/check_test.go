@@ -69,6 +69,22 @@ func TestTheCheckNamesWhatWasDone(t *testing.T) {
 		{"member taken away", func(l []string) []string { l[9] = strings.Replace(l[9], `"turnId":"t",`, "", 1); return l }, []string{"what it says is no record: missing_field"}},
 		{"line cut", func(l []string) []string { l[n-1] = l[n-1][:len(l[n-1])-5]; return l }, []string{"line 100: it does not end in a line feed"}},
 		{"no JSON", func(l []string) []string { l[3] = l[3][:100] + "\n"; return l }, []string{"line 4: it is no exported row", "seq 3, in front of it, is missing"}},
+		{"another $ledgerlake in front", func(l []string) []string {
+			l[9] = strings.Replace(l[9], `"$ledgerlake":`, `"$ledgerlake":{"tenant":"evil"},"$ledgerlake":`, 1)
+			return l
+		}, []string{`line 10: "acme" in "audit.calls"/3, seq 9: it says "$ledgerlake" in two ways`}},
+		{"$ledgerlake in other letters", func(l []string) []string {
+			l[9] = strings.Replace(l[9], `"$ledgerlake":`, `"$\u017fource":1,"$\u212aey":1,"$ledgerLa\u212ae":`, 1)
+			return l
+		}, []string{"in two ways"}},
+		{"another tenant in front", func(l []string) []string {
+			l[9] = strings.Replace(l[9], `"tenant":`, `"Tenant":"evil","tenant":`, 1)
+			return l
+		}, []string{`it says "tenant" in two ways`}},
+		{"$redaction twice", func(l []string) []string {
+			l[9] = strings.Replace(l[9], `"$ledgerlake":`, `"$redaction":{},"$redaction":null,"$ledgerlake":`, 1)
+			return l
+		}, []string{`it says "$redaction" in two ways`}},
 		{"bare", func(l []string) []string { return []string{"{\"recordId\":\"x\"}\n"} }, []string{"line 1: it has no $ledgerlake"}},
 	} {
 		lines := linesOf(t, n)
@@ -160,6 +176,25 @@ func TestKeyedLogs(t *testing.T) {
 	lines[0] = strings.Replace(lines[0], `"latencyMs":-5`, `"latencyMs":6`, 1)
 	if r := checkLines(t, CheckOptions{Keys: keys}, lines); r.FaultCount != 1 {
 		t.Errorf("changed: %+v", r)
+	}
+}
+
+// The time that a check takes grows with its lines, in whatever order they come.
+func TestManyHoles(t *testing.T) {
+	const n = 40_000
+	lines := make([]string, 0, n)
+	add := func(seq int) {
+		lines = append(lines, fmt.Sprintf(`{"$redaction":{},"$ledgerlake":{"tenant":"a","topic":"t","topicId":"i","seq":%d,"kind":"call","prevHash":"%064x","rowHash":"%064x"}}`+"\n", seq, seq+1, seq+2))
+	}
+	for seq := 0; seq < n; seq += 2 {
+		add(seq)
+	}
+	for seq := 1; seq < n-2; seq += 2 {
+		add(seq)
+	}
+	r := checkLines(t, CheckOptions{}, lines)
+	if r.FaultCount != n/2-1 || r.Logs[0].Rows != n-1 || r.Logs[0].Last != n-2 {
+		t.Errorf("%d faults, %+v, first %v", r.FaultCount, r.Logs, r.Faults[0])
 	}
 }
 
