@@ -22,14 +22,14 @@ TOOL = $$(GOWORK=off go -C tools tool -n $(1))
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-BINARIES := bin/ledgerlake-ingest bin/ledgerlake-compact bin/ledgerlake-verify bin/ledgerlake-devstack
+BINARIES := bin/ledgerlake-ingest bin/ledgerlake-compact bin/ledgerlake-export bin/ledgerlake-verify bin/ledgerlake-devstack
 
 .PHONY: build
 build: $(BINARIES) ## build the binaries into bin/
 
 # The product is built from its own go.mod, and not with what other modules of
 # the workspace ask for.
-bin/ledgerlake-ingest bin/ledgerlake-compact bin/ledgerlake-verify: export GOWORK = off
+bin/ledgerlake-ingest bin/ledgerlake-compact bin/ledgerlake-export bin/ledgerlake-verify: export GOWORK = off
 
 .PHONY: FORCE
 $(BINARIES): bin/ledgerlake-%: FORCE
@@ -99,6 +99,18 @@ bench-anchors: ## measure what share of the CPU anchors take at full load
 bench-compact: ## measure compact on ROWS (1,000,000) rows in small segments, beside DuckDB's COPY of the same files
 	it/run.sh bench-compact -rows $(if $(filter command line environment,$(origin ROWS)),$(ROWS),1000000)
 
+.PHONY: bench-lookup
+bench-lookup: ## measure GETs and bytes of looking up turns, records, sessions and people on ROWS (5,000,000) rows
+	it/run.sh bench-lookup -rows $(if $(filter command line environment,$(origin ROWS)),$(ROWS),5000000)
+
+.PHONY: stream-trial
+stream-trial: ## an exporter that is killed streams to VictoriaLogs, rsyslog, NATS and Kafka through foul weather, then every receiver is read back; ROWS, LASTS, SEED (docs/stream-trial.md)
+	it/run.sh stream-trial $(if $(filter command line environment,$(origin ROWS)),-rows $(ROWS)) $(if $(LASTS),-lasts $(LASTS)) $(if $(SEED),-seed $(SEED))
+
+.PHONY: screenshot
+screenshot: ## make the picture of the timeline page, docs/img/timeline.png (Debian: apt-get install chromium)
+	go -C it/browser test -tags it -count=1 -run TestPicture -picture ../../docs/img/timeline.png .
+
 .PHONY: it-spark
 it-spark: ## Apache Spark reads what is written (PyPI's pyspark, 455 MB, Java 17)
 	it/run.sh spark
@@ -126,6 +138,7 @@ nightly: build ## run what takes long: the race detector, the whole tamper corpu
 	IT_LONG=1 it/run.sh
 	it/run.sh torture -minutes 60
 	it/run.sh trial
+	it/run.sh stream-trial
 
 .PHONY: generate
 generate: ## write the golden files and generated docs anew

@@ -85,3 +85,4 @@ fi
 
 go build -tags it -o "$bin/with" ./it/with
 "$bin/with" go test -tags it -count=1 -timeout 40m "$@" ./it/... ./parquet/... ./s3sink/...
+go -C it/browser test -tags it -count=1 -timeout 10m .

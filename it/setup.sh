@@ -1,15 +1,16 @@
 #!/bin/sh
 # Fetches and builds the real parts that the integration tests run against, into
-# it/.build: an Apache Kafka broker, an S3 server, two Pythons with DuckDB, what
-# checks the formats of SIEMs; and kcat, which comes from the system.
+# it/.build: an Apache Kafka broker, an S3 server, a VictoriaLogs, a NATS server,
+# two Pythons with DuckDB, what checks the formats of SIEMs, axe-core; and kcat,
+# rsyslog and Chromium, which come from the system.
 #
 #   it/setup.sh         all but SeaweedFS
 #   it/setup.sh spark   that too: a Python with Apache Spark, 455 MB
 #   it/setup.sh weed    that too: a second S3 server, which takes some ten minutes of CPU time to build
 #
 # Each part is made once, and again only when its pin changes. Nothing outside
-# it/.build is written but the usual caches (~/.m2, Go's, pip's), and kcat where
-# it is not installed and we are root.
+# it/.build is written but the usual caches (~/.m2, Go's, pip's, npm's), and what
+# comes from the system where it is not installed and we are root.
 set -eu
 cd "$(dirname "$0")"
 build=$PWD/.build
@@ -47,6 +48,15 @@ make_versitygw() {
 	GOWORK=off GOFLAGS= GOBIN="$build/bin" go install "github.com/versity/versitygw/cmd/versitygw@$1"
 }
 
+# VictoriaLogs: what events are delivered to, and read back from.
+make_victoria() {
+	GOWORK=off GOFLAGS= GOBIN="$build/bin" go install "github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs@$1"
+}
+
+make_nats() {
+	GOWORK=off GOFLAGS= GOBIN="$build/bin" go install "github.com/nats-io/nats-server/v2@$1"
+}
+
 make_weed() {
 	GOWORK=off GOFLAGS= go -C weed build -o "$build/bin/weed" github.com/seaweedfs/seaweedfs/weed
 }
@@ -71,6 +81,12 @@ make_ecs() {
 	npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$build/ecs" "@elastic/ecs@$1"
 }
 
+# What looks for faults of accessibility in the timeline page.
+make_axe() {
+	rm -rf "$build/axe"
+	npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$build/axe" "axe-core@$1"
+}
+
 # Spark comes as source: it is Python and jars.
 make_spark() {
 	rm -rf "$build/spark"
@@ -78,10 +94,20 @@ make_spark() {
 	"$build/spark/bin/pip" install -q --disable-pip-version-check -r python/spark.txt
 }
 
-install_kcat() {
+install_system() {
 	DEBIAN_FRONTEND=noninteractive
 	export DEBIAN_FRONTEND
-	apt-get install -y -q kcat || { apt-get update -q && apt-get install -y -q kcat; }
+	apt-get install -y -q "$@" || { apt-get update -q && apt-get install -y -q "$@"; }
+}
+
+# system NAME PACKAGE...: installs what is missing.
+system() {
+	name=$1
+	shift
+	{ [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; } ||
+		die "$name is missing: install it (Debian: apt-get install $*), or run this as root"
+	say "installing $name"
+	quietly "$name" install_system "$@"
 }
 
 need go "install the version that go.mod names"
@@ -90,17 +116,17 @@ need mvn "Kafka comes from Maven Central"
 need python3 "DuckDB and a Kafka client come from PyPI"
 need npm "the fields of the Elastic Common Schema come from npm"
 
-if ! command -v kcat >/dev/null 2>&1; then
-	{ [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; } ||
-		die "kcat is missing: install it (Debian: apt-get install kcat), or run this as root"
-	say "installing kcat"
-	quietly kcat install_kcat
-fi
+command -v kcat >/dev/null 2>&1 || system kcat kcat
+{ [ -x /usr/sbin/rsyslogd ] && ls /usr/lib/*/rsyslog/lmnsd_ossl.so >/dev/null 2>&1; } || system rsyslog rsyslog rsyslog-openssl
+command -v chromium >/dev/null 2>&1 || [ -n "${LEDGERLAKE_IT_CHROMIUM-}" ] || system chromium chromium
 once kafka "$(cksum <kafka/pom.xml)" make_kafka
 once versitygw "v1.8.0 $(go env GOVERSION)" make_versitygw v1.8.0
+once victoria "v1.52.1 $(go env GOVERSION)" make_victoria v1.52.1
+once nats "v2.15.3 $(go env GOVERSION)" make_nats v2.15.3
 once py15 "$PWD $(python3 --version) $(cksum <python/duckdb15.txt)" make_python py15 duckdb15.txt
 once py20 "$PWD $(python3 --version) $(cksum <python/duckdb20.txt)" make_python py20 duckdb20.txt
 once schemas "$PWD $(python3 --version) $(cksum <python/schemas.txt)" make_schemas
 once ecs 9.4.0 make_ecs 9.4.0
+once axe 4.14.1 make_axe 4.14.1
 [ "${1-}" != spark ] || once spark "$PWD $(python3 --version) $(cksum <python/spark.txt)" make_spark
 [ "${1-}" != weed ] || once weed "$(cksum <weed/go.sum) $(go env GOVERSION)" make_weed
