@@ -270,7 +270,7 @@ func TestQueriesAtOnce(t *testing.T) {
 	for range 3 {
 		for name, query := range queries {
 			group.Go(func() error {
-				for range 5 {
+				for range 2 {
 					rows, err := query(t.Context(), a, w.calls.Line)
 					if err != nil || !slices.Equal(told(rows), want[name]) {
 						return fmt.Errorf("%s: %q, %w", name, names(rows), err)

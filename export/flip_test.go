@@ -43,7 +43,7 @@ func anyByte(t *testing.T, objects map[string][]byte) {
 	}
 	random := rand.New(rand.NewPCG(7, 7))
 	keys := slices.Sorted(maps.Keys(objects))
-	for range 100 {
+	for range 60 {
 		changed := maps.Clone(objects)
 		key := keys[random.IntN(len(keys))]
 		body := slices.Clone(objects[key])
