@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,28 +24,48 @@ var errCut = errors.New("the process is gone")
 type cut struct {
 	n     int
 	after bool
-	seen  int
-	dead  bool
-	what  string
 	kill  context.CancelFunc
+
+	mu   sync.Mutex
+	seen int
+	dead bool
+	what string
+}
+
+// die ends the process now.
+func (c *cut) die() {
+	c.mu.Lock()
+	c.dead = true
+	c.mu.Unlock()
+	c.kill()
+}
+
+func (c *cut) isDead() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
 }
 
 // step does a step, or not. It reports whether the exporter hears that it was done.
 func (c *cut) step(what string, do func()) (heard bool) {
+	c.mu.Lock()
 	if c.dead {
+		c.mu.Unlock()
 		return false
 	}
 	c.seen++
-	if c.seen != c.n {
-		do()
-		return true
+	last := c.seen == c.n
+	if last {
+		c.dead, c.what = true, what
 	}
-	if c.after {
+	c.mu.Unlock()
+	if !last || c.after {
 		do()
 	}
-	c.dead, c.what = true, what
-	c.kill()
-	return false
+	if last {
+		c.kill()
+	}
+	return !last
 }
 
 // Every write and every delivery of an exporter can be the last thing that it
@@ -100,7 +122,7 @@ func cutAt(t *testing.T, n int, after, poisoned bool) (done bool) {
 		_ = stream.New(s, []stream.Destination{dying}).Run(ctx)
 		close(over)
 	}()
-	for i := 0; i < 4 && !c.dead; i++ {
+	for i := 0; i < 4 && !c.isDead(); i++ {
 		time.Sleep(2100 * time.Millisecond)
 		w.rows("acme", "umbrella", "acme")
 		w.calls.Anchor()
@@ -324,7 +346,9 @@ func TestTwoExporters(t *testing.T) {
 				t.Fatalf("both deliver: the second one %v", second.places())
 			}
 			w.check(r)
-			c.dead = dies
+			if dies {
+				c.die()
+			}
 			kill()
 			<-over
 			w.rows("acme", "umbrella")
@@ -337,12 +361,12 @@ func TestTwoExporters(t *testing.T) {
 				wait = time.Minute
 			}
 			time.Sleep(wait)
+			stop()
 			r.got = append(r.got, second.got...)
 			repeats := w.check(r)
 			if !dies && repeats > 0 || repeats > 2 {
 				t.Errorf("%d rows came twice; the first one died: %v", repeats, dies)
 			}
-			stop()
 		})
 	}
 }
@@ -366,13 +390,13 @@ func TestASleeperIsFenced(t *testing.T) {
 		w.rows("acme", "acme")
 		stop := w.start(s, r.destination())
 		time.Sleep(5 * time.Second)
-		slow.sleeps = true
+		slow.sleeps.Store(true)
 		w.rows("acme")
 		stop2 := w.start(w.settings(), second.destination())
 		time.Sleep(2 * time.Minute)
 		w.rows("acme")
 		time.Sleep(10 * time.Second)
-		slow.sleeps = false
+		slow.sleeps.Store(false)
 		close(asleep)
 		time.Sleep(10 * time.Second)
 		w.rows("acme")
@@ -392,12 +416,12 @@ func TestASleeperIsFenced(t *testing.T) {
 // A sleepyStore holds up all writes while it sleeps.
 type sleepyStore struct {
 	*store
-	sleeps bool
+	sleeps atomic.Bool
 	asleep chan struct{}
 }
 
 func (s *sleepyStore) Swap(ctx context.Context, key string, body []byte, tag string) (string, error) {
-	if s.sleeps {
+	if s.sleeps.Load() {
 		<-s.asleep
 	}
 	return s.store.Swap(ctx, key, body, tag)

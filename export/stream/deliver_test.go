@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,9 +185,10 @@ func TestSuspend(t *testing.T) {
 			w := newWorld(t)
 			w.rows("acme")
 			r, other := &receiver{}, &receiver{}
-			refuses := true
+			var refuses atomic.Bool
+			refuses.Store(true)
 			r.answer = func(batch []sink.Message) sink.Result {
-				if refuses {
+				if refuses.Load() {
 					return sink.All(len(batch), sink.Verdict{Outcome: sink.Suspend, Reason: "403 Forbidden"})
 				}
 				return sink.All(len(batch), sink.Verdict{Outcome: sink.Delivered})
@@ -197,8 +199,8 @@ func TestSuspend(t *testing.T) {
 			time.Sleep(30 * time.Minute)
 			w.rows("acme", "umbrella")
 			time.Sleep(time.Minute)
-			if r.attempts != 1 {
-				t.Errorf("%s: %d attempts at a destination that is suspended", name, r.attempts)
+			if n := r.tries(); n != 1 {
+				t.Errorf("%s: %d attempts at a destination that is suspended", name, n)
 			}
 			if w.check(other) != 0 {
 				t.Errorf("%s: rows came twice elsewhere", name)
@@ -207,7 +209,7 @@ func TestSuspend(t *testing.T) {
 			if err != nil || s.State != stream.Suspended || s.Reason != "403 Forbidden" {
 				t.Errorf("%s: state %+v, %v", name, s, err)
 			}
-			refuses = false
+			refuses.Store(false)
 			if end != nil {
 				end(w, &d)
 			} else {
@@ -269,9 +271,10 @@ func TestBlock(t *testing.T) {
 		w := newWorld(t)
 		w.rows("acme", "umbrella", "acme", "acme", "umbrella")
 		r := &receiver{}
-		refuses := true
+		var refuses atomic.Bool
+		refuses.Store(true)
 		r.answer = verdicts(func(m sink.Message) *sink.Verdict {
-			if refuses && isRow(m, "acme", 1) {
+			if refuses.Load() && isRow(m, "acme", 1) {
 				return &sink.Verdict{Outcome: sink.Poison, Reason: "400 Bad Request"}
 			}
 			return nil
@@ -297,7 +300,7 @@ func TestBlock(t *testing.T) {
 		if at := w.cursors("siem", "").Of("acme").Next; at != 1 {
 			t.Errorf("the blocked log's cursor stands at %d", at)
 		}
-		refuses = false
+		refuses.Store(false)
 		time.Sleep(10 * time.Minute)
 		stop()
 		r.got = slices.DeleteFunc(r.got, func(ev *event.Event) bool { return ev.Tenant == "acme" && ev.Seq > 1 && ev != lastOf(r.got, ev.ID) })
@@ -392,8 +395,7 @@ func TestCursorsAreStoredUnderLoad(t *testing.T) {
 			close(over)
 		}()
 		time.Sleep(9500 * time.Millisecond)
-		c.dead = true
-		kill()
+		c.die()
 		<-over
 		w.export(2*time.Minute, r.destination())
 		if n := w.check(r); n < 1 || n > 12 {

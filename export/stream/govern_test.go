@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,10 +47,11 @@ func TestWhatIsOrderedToBeErasedDoesNotLeave(t *testing.T) {
 				order()
 			}
 			r := &receiver{}
-			busy := late
+			var busy atomic.Bool
+			busy.Store(late)
 			var bodies []string
 			r.answer = func(batch []sink.Message) sink.Result {
-				if busy {
+				if busy.Load() {
 					return sink.All(len(batch), sink.Verdict{Reason: "busy"})
 				}
 				for _, m := range batch {
@@ -62,7 +64,7 @@ func TestWhatIsOrderedToBeErasedDoesNotLeave(t *testing.T) {
 			if late {
 				order()
 				time.Sleep(time.Minute)
-				busy = false
+				busy.Store(false)
 			}
 			time.Sleep(10 * time.Minute)
 			stop()

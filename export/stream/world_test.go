@@ -210,6 +210,13 @@ type receiver struct {
 	closed   bool
 }
 
+// tries returns how many attempts there were.
+func (r *receiver) tries() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.attempts
+}
+
 func (r *receiver) Limits() sink.Limits { return r.limits }
 
 func (r *receiver) Close(context.Context) error {
