@@ -155,6 +155,9 @@ func (e *Elastic) verdict(item *bulkItem) sink.Verdict {
 	if item.Status == http.StatusConflict { // the document is there
 		return sink.Verdict{Outcome: sink.Delivered}
 	}
+	if item.Status < 200 {
+		return sink.Verdict{Outcome: sink.Retry, Reason: "the answer has no status of it"}
+	}
 	outcome, _ := sink.Classify(item.Status, nil, e.c.o.Now())
 	if outcome == sink.Delivered {
 		return sink.Verdict{Outcome: sink.Delivered}

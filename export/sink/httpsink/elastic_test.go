@@ -81,7 +81,7 @@ func TestElasticCountsItems(t *testing.T) {
 func TestElasticOddItems(t *testing.T) {
 	for item, want := range map[string]sink.Outcome{
 		`{"create":{"status":201}}`: sink.Delivered, `{"create":{"status":200}}`: sink.Delivered, `{"create":{"status":409}}`: sink.Delivered,
-		`{"index":{"status":201}}`: sink.Retry, `{}`: sink.Retry, `null`: sink.Retry, `{"create":{}}`: sink.Poison, `{"create":null}`: sink.Poison,
+		`{"index":{"status":201}}`: sink.Retry, `{}`: sink.Retry, `null`: sink.Retry, `{"create":{}}`: sink.Retry, `{"create":null}`: sink.Retry, `{"create":{"status":-1}}`: sink.Retry,
 		`{"create":{"status":503}}`: sink.Retry, `{"create":{"status":403}}`: sink.Suspend, `{"create":{"status":404}}`: sink.Suspend,
 		`{"create":{"status":400}}`: sink.Poison, `{"create":{"status":413}}`: sink.Split, `[]`: sink.Retry, `{"create":{"status":"201"}}`: sink.Retry,
 	} {

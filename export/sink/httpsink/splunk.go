@@ -92,9 +92,11 @@ func NewSplunk(o SplunkOptions) (*Splunk, error) {
 			s.before = append(appendText(append(appendText(s.before, m[0]), ':'), m[1]), ',')
 		}
 	}
-	usual := sink.Limits{Events: 1000, BatchBytes: int64(o.RequestBytes), EventBytes: int64(o.RequestBytes) - 1024}
+	// Several requests, so that the last one, which is smaller, does not matter; and
+	// with acknowledgement more, as one wait is for all of them.
+	usual := sink.Limits{Events: 4000, BatchBytes: 4 * int64(o.RequestBytes), EventBytes: int64(o.RequestBytes) - 1024}
 	if o.Ack {
-		usual.Events, usual.BatchBytes = 10_000, 16*usual.BatchBytes // as one wait is for all of it
+		usual.Events, usual.BatchBytes = 4*usual.Events, 4*usual.BatchBytes
 	}
 	s.o.Limits = limits(o.Limits, usual)
 	return s, nil
