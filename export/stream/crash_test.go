@@ -426,3 +426,37 @@ func (s *sleepyStore) Swap(ctx context.Context, key string, body []byte, tag str
 	}
 	return s.store.Swap(ctx, key, body, tag)
 }
+
+// What a cursor's object says of where to read on is a hint: rows are found, and
+// none is left out, whatever it says.
+func TestHintsAreHints(t *testing.T) {
+	for _, hint := range []string{`"ordinal":0`, `"ordinal":1`, `"ordinal":99`} {
+		for _, compacted := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.rows("acme", "umbrella")
+				w.rows("acme")
+				r := &receiver{}
+				w.export(20*time.Second, r.destination())
+				w.calls.Anchor()
+				w.land()
+				if compacted {
+					w.compact(w.calls.Line)
+				}
+				w.rows("acme", "umbrella")
+				key := w.keys("/cursor/audit.calls")[0]
+				body, err := w.store.Get(t.Context(), key)
+				if err != nil || !strings.Contains(string(body), `"ordinal":2,"day":""`) {
+					t.Fatalf("%s, %v", body, err)
+				}
+				w.store.Overwrite(key, []byte(strings.Replace(string(body), `"ordinal":2`, hint, 1)))
+				w.export(20*time.Second, r.destination())
+				w.rows("umbrella", "hooli")
+				w.export(20*time.Second, r.destination())
+				if n := w.check(r); n != 0 || len(w.stopped) > 0 {
+					t.Errorf("%s, compacted %v: %d rows came twice, stopped %v", hint, compacted, n, w.stopped)
+				}
+			})
+		}
+	}
+}

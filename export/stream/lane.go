@@ -253,6 +253,9 @@ func (r *runner) adopt(c *Cursors) {
 	if c.Spec != r.d.fingerprint {
 		r.ordinal, r.day, r.dirty = 0, "", true // another filter may let through what this one passed
 	}
+	if r.ordinal > r.v.next() {
+		r.ordinal, r.day = 0, "" // the bucket is an older one than it was
+	}
 	r.behind = r.ordinal < r.v.watermark() || r.ordinal == 0
 	r.safe = hints{r.ordinal, r.day, r.heads.next}
 }
