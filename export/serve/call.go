@@ -46,7 +46,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	begin := s.o.Now()
 	guard(w.Header())
 	c := &call{ctx: r.Context(), w: newWriter(w, s.o.Limits.Write), r: r}
+	c.w.extend() // the connection may still have the time of the request before
 	err := s.answer(c)
+	c.w.extend() // for what net/http writes at the end
 	told := Request{Token: c.tokenName(), Tenant: c.tenant, Status: c.w.status, Bytes: c.w.bytes, Duration: s.o.Now().Sub(begin)}
 	if c.route != nil {
 		told.Route = c.route.path
@@ -122,6 +124,7 @@ func (s *Server) answer(c *call) error {
 	case !readOnly(c.r.Method):
 		return errMethod
 	case c.r.ContentLength != 0:
+		_ = c.w.control.SetReadDeadline(time.Now().Add(s.o.Limits.Write)) // net/http reads some of it
 		return errBody
 	}
 	c.route, c.path = table.match(c.r.URL)
@@ -237,6 +240,10 @@ func (w *writer) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
+// extend gives what is written next its time. A connection has a clock of its own,
+// whatever Options.Now says.
+func (w *writer) extend() { _ = w.control.SetWriteDeadline(time.Now().Add(w.timeout)) }
+
 func (w *writer) piece(b []byte) error {
 	if w.usage != nil {
 		if err := w.usage.wait(w.ctx, len(b)); err != nil {
@@ -244,8 +251,7 @@ func (w *writer) piece(b []byte) error {
 		}
 	}
 	w.bytes += int64(len(b))
-	// A connection has a clock of its own, whatever s.o.Now says.
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+	w.extend()
 	if _, err := w.ResponseWriter.Write(b); err != nil {
 		return errors.Join(errGone, err)
 	}

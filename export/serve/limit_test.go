@@ -45,6 +45,30 @@ func TestTooManyRequestsAtOnce(t *testing.T) {
 	t.Error("a place that was left is never free")
 }
 
+// What is sent has limits of time and size; an answer as a whole has none of time,
+// for a tail has no end.
+func TestTimesOfTheServer(t *testing.T) {
+	w := newWorld(t, calls("acme"), serve.Options{}, "a=acme")
+	if h := w.serve.HTTP(); h.ReadTimeout != 0 || h.WriteTimeout != 0 || h.ReadHeaderTimeout == 0 || h.IdleTimeout == 0 || h.MaxHeaderBytes == 0 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// A connection that was silent for longer than a write may take is still good.
+func TestAConnectionIsUsedAgain(t *testing.T) {
+	o := serve.Options{}
+	o.Limits.Write = 50 * time.Millisecond
+	w := newWorld(t, calls("acme"), o, "a=acme")
+	for _, path := range []string{"/v1/tenants", "/v1/tenants/acme/range?from=2020-01-01T00:00:00Z&to=2021-01-01T00:00:00Z", "/v1/tenants/acme/turns/turn-3"} {
+		for _, method := range []string{"GET", "HEAD"} {
+			time.Sleep(60 * time.Millisecond) // a real connection has a real clock
+			if r := w.do(t.Context(), method, "a", path); r.status != 200 || r.err != nil {
+				t.Errorf("%s %s: %d %v", method, path, r.status, r.err)
+			}
+		}
+	}
+}
+
 // A body is refused before it is read, and headers end somewhere.
 func TestWhatIsSentIsLittle(t *testing.T) {
 	w := newWorld(t, calls("acme"), serve.Options{}, "a=acme")

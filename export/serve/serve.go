@@ -145,12 +145,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 // The other requests end; http.Server.Shutdown waits for them.
 func (s *Server) Stop() { s.stop.Do(func() { close(s.stopping) }) }
 
-// HTTP returns an http.Server with the limits of time and size that s needs.
+// HTTP returns an http.Server with the limits of time and size that s needs. It has
+// none for all of a request or an answer, as tails have no end: no body is read,
+// and each write has a time of its own.
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 	}

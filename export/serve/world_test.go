@@ -72,7 +72,7 @@ func build(t *testing.T, a *prooftest.Archive, objects map[string][]byte, o serv
 	}
 	w.setTokens(tokens...)
 	w.Server = httptest.NewUnstartedServer(w.serve)
-	w.Config.MaxHeaderBytes = w.serve.HTTP().MaxHeaderBytes
+	w.Config = w.serve.HTTP()
 	w.Start()
 	t.Cleanup(func() { w.serve.Stop(); w.Close() })
 	return w
