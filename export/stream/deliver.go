@@ -364,7 +364,7 @@ func (r *runner) settle() {
 	}
 	if len(r.pending) == 0 {
 		r.bytes = 0
-		r.safe = hints{r.ordinal, r.day, r.heads.oldest()}
+		r.mark()
 	}
 }
 

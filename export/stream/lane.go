@@ -353,10 +353,21 @@ func (r *runner) storeDue(ctx context.Context) error {
 	return r.store(ctx)
 }
 
+// mark notes where the runner stands, now that all that it read is settled. While
+// a lane is behind, or stopped, the rows in front of the segments that others have
+// come to are not passed: who goes on from there would not look for them.
+func (r *runner) mark() {
+	at := hints{r.ordinal, r.day, r.heads.oldest()}
+	if r.behind || r.held() {
+		at.ordinal = min(at.ordinal, r.safe.ordinal)
+	}
+	r.safe = at
+}
+
 // store stores the cursors, where something moved.
 func (r *runner) store(ctx context.Context) error {
 	if len(r.pending) == 0 {
-		r.safe = hints{r.ordinal, r.day, r.heads.oldest()}
+		r.mark()
 	}
 	if !r.dirty {
 		return nil
