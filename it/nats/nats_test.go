@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -250,6 +251,42 @@ func TestRefusals(t *testing.T) {
 		if v.Outcome != c.want || !strings.Contains(v.Reason, c.reason) || strings.Contains(v.Reason, seed) {
 			t.Errorf("%d: %v, want %v %q", i, v, c.want, c.reason)
 		}
+	}
+}
+
+// Many lines deliver at once over one connection, and none is held up by another.
+func TestLinesAtOnce(t *testing.T) {
+	s := start(t, t.TempDir(), nil)
+	js := streams(t, s.ClientURL())
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "AUDIT", Subjects: []string{"audit.>"}, Storage: jetstream.MemoryStorage}); err != nil {
+		t.Fatal(err)
+	}
+	to := open(t, natssink.Options{URLs: []string{s.ClientURL()}, Plaintext: true})
+	const lines, events = 8, 1000
+	ev := messages(t, 1)[0].Event
+	var wg sync.WaitGroup
+	for line := range lines {
+		wg.Go(func() {
+			var batch []sink.Message
+			for i := range events {
+				one := *ev
+				one.ID = fmt.Sprintf("%d-%d", line, i)
+				batch = append(batch, sink.Message{Event: &one, Body: []byte(one.ID)})
+			}
+			for range 2 { // the second time it is all there already
+				if r := to.Deliver(t.Context(), batch); !r.Done() {
+					t.Errorf("line %d: %+v", line, r.Verdicts[events-1])
+				}
+			}
+		})
+	}
+	wg.Wait()
+	stream, err := js.Stream(t.Context(), "AUDIT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := stream.CachedInfo().State.Msgs; n != lines*events {
+		t.Errorf("%d messages, want %d", n, lines*events)
 	}
 }
 

@@ -49,7 +49,8 @@ const (
 	batchEvents  = 1000
 	batchBytes   = 4 << 20
 	usualPayload = 1 << 20
-	header       = 1024 // Nats-Msg-Id and the other headers
+	header       = 1024               // Nats-Msg-Id and the other headers
+	maxPending   = 1000 * batchEvents // of all lines together: more lines than that nobody has
 )
 
 // Options say which stream it is. Of Creds, NKey, Token and User one may be set.
@@ -227,7 +228,7 @@ func (s *Sink) reach(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	c.Conn = nc
-	if c.js, err = jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(batchEvents+1)); err != nil {
+	if c.js, err = jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(maxPending), jetstream.WithPublishAsyncTimeout(s.o.Timeout)); err != nil {
 		nc.Close()
 		return nil, err
 	}

@@ -53,9 +53,14 @@ func (s *Sink) connect(ctx context.Context) (*connection, error) {
 	return c, nil
 }
 
-// read waits for the end. What a receiver says is thrown away.
+// read waits for the end. What a receiver says is thrown away. Behind the end of
+// TLS that of TCP is read: a system whose program ends without having read all
+// resets.
 func (c *connection) read() {
 	_, err := io.Copy(io.Discard, c.conn)
+	if t, ok := c.conn.(*tls.Conn); ok && err == nil {
+		_, err = io.Copy(io.Discard, t.NetConn())
+	}
 	if err == nil {
 		err = io.EOF
 	}
