@@ -41,8 +41,8 @@ type SplunkOptions struct {
 // ledgerlake_tenant, ledgerlake_log and ledgerlake_seq, by which gaps are found.
 //
 // An answer that names an event as invalid condemns it only once it was refused
-// alone: versions of Splunk count from 0 and from 1. All others are sent again,
-// also those in front of it, as some keep them and some do not. Of a server that is busy
+// alone: versions of Splunk count from 0 and from 1. All others are sent again, in
+// their order, also those in front of it, as some keep them and some do not. Of a server that is busy
 // (503, code 9) after n events, n-1 count as delivered, for the same reason.
 //
 // Source: Splunk Enterprise, Getting Data In: "Troubleshoot HTTP Event Collector"
@@ -195,9 +195,10 @@ func (s *Splunk) fits(bodies [][]byte) int {
 // A delivery is an attempt at a batch.
 type delivery struct {
 	*Splunk
-	batch []sink.Message
-	r     sink.Result
-	acks  []ack
+	batch    []sink.Message
+	r        sink.Result
+	acks     []ack
+	condemns bool // looks for the event that was refused: once is enough
 }
 
 // An ack is a request whose acknowledgement is to come.
@@ -238,7 +239,7 @@ func (d *delivery) send(ctx context.Context, bodies [][]byte, from, n int) (take
 		r, taken = d.taken(batch, a, &says, from)
 	case a.status == http.StatusBadRequest && slices.Contains(settings, says.code()):
 		r = sink.All(n, sink.Verdict{Outcome: sink.Suspend, Reason: r.Verdicts[0].Reason})
-	case a.status == http.StatusBadRequest && says.Invalid != nil && n > 1:
+	case a.status == http.StatusBadRequest && n > 1 && says.names(n) && !d.condemns:
 		d.set(from, sink.All(n, sink.Verdict{Outcome: sink.Retry, Reason: "sent with an event that was refused"}))
 		d.condemn(ctx, bodies, from, n, *says.Invalid)
 		return false
@@ -266,6 +267,10 @@ func (h *hecAnswer) code() int {
 	}
 	return *h.Code
 }
+
+// names reports whether the answer says which of n events is invalid, counting from
+// 0 or from 1.
+func (h *hecAnswer) names(n int) bool { return h.Invalid != nil && *h.Invalid >= 0 && *h.Invalid <= n }
 
 // words returns what is known of an answer.
 func (h *hecAnswer) words() string {
@@ -303,12 +308,16 @@ func (d *delivery) taken(batch []sink.Message, a *answer, says *hecAnswer, from 
 	return sink.All(len(batch), sink.Verdict{Outcome: sink.Retry, Reason: "not acknowledged by the indexers in time"}), true
 }
 
-// condemn finds which of n messages was meant as invalid: it is sent alone.
+// condemn finds which of n messages was meant as invalid, in their order: what is
+// in front of it whichever way it was counted is sent first, and then each that
+// may be meant alone.
 func (d *delivery) condemn(ctx context.Context, bodies [][]byte, from, n, number int) {
-	for _, i := range []int{number, number - 1} {
-		if i < 0 || i >= n {
-			continue
-		}
+	d.condemns = true
+	first := max(number-1, 0)
+	if first > 0 && !d.send(ctx, bodies, from, first) {
+		return
+	}
+	for i := first; i <= min(number, n-1); i++ {
 		if !d.send(ctx, bodies, from+i, 1) {
 			return
 		}

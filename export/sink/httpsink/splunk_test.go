@@ -62,6 +62,10 @@ func TestSplunkPartialFailures(t *testing.T) {
 		{"some are bad, side by side", &siemtest.HEC{Bad: "HEC-BAD"}, []int{3, 4, 5, 120}, 0, 0},
 		{"some are bad, side by side, counted from 1", &siemtest.HEC{Bad: "HEC-BAD", FromOne: true}, []int{3, 4, 5, 120}, n, 0},
 		{"some are bad, and it does not say which", &siemtest.HEC{Bad: "HEC-BAD", Anonymous: true}, []int{3, 4, 120}, 0, 0},
+		{"it is mistaken about which is bad", &siemtest.HEC{Bad: "HEC-BAD", Off: 20}, []int{3, 75}, 100 * n, 0},
+		{"it is mistaken the other way", &siemtest.HEC{Bad: "HEC-BAD", Off: -20}, []int{75}, 100 * n, 0},
+		{"it names one that is not there", &siemtest.HEC{Bad: "HEC-BAD", Off: 1 << 40}, []int{75}, 0, 0},
+		{"it names one below all", &siemtest.HEC{Bad: "HEC-BAD", Off: -1 << 40}, []int{75}, 0, 0},
 		{"too large", &siemtest.HEC{MaxBytes: 64 << 10}, nil, 0, 0},
 		{"busy in between", &siemtest.HEC{BusyEvery: 3, BusyAfter: 10}, nil, n, 0},
 		{"replies are lost", &siemtest.HEC{LostEvery: 3}, nil, n, 0},
@@ -79,6 +83,7 @@ func TestSplunkPartialFailures(t *testing.T) {
 			if got := slices.Sorted(maps.Keys(course.dead)); !slices.Equal(got, want) || course.end != nil {
 				t.Errorf("dead: %q, want %q; %+v", got, want, course.end)
 			}
+			requireOrder(t, batch, c.hec.Taken())
 			if repeats > c.repeats || len(c.hec.Faults()) > 0 {
 				t.Errorf("%d repeats, want %d at most; %q", repeats, c.repeats, c.hec.Faults())
 			}
@@ -91,6 +96,23 @@ func TestSplunkPartialFailures(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// requireOrder requires that events came in the order of the batch, repeats aside.
+func requireOrder(t *testing.T, batch []sink.Message, taken []string) {
+	t.Helper()
+	seen := map[string]bool{}
+	var first []string
+	for _, id := range taken {
+		if !seen[id] {
+			first = append(first, id)
+		}
+		seen[id] = true
+	}
+	want := slices.DeleteFunc(ids(batch), func(id string) bool { return !seen[id] })
+	if !slices.Equal(first, want) {
+		t.Error("the order is not that of the batch")
 	}
 }
 

@@ -18,6 +18,7 @@ type HEC struct {
 
 	Bad         string // an event that holds it is invalid: 400, code 6
 	FromOne     bool   // it counts invalid events from 1
+	Off         int    // by how much it is mistaken about which is invalid
 	KeepsBefore bool   // it keeps those in front of an invalid one
 	Anonymous   bool   // it does not say which is invalid
 	MaxBytes    int    // of a request: 413 above
@@ -94,9 +95,9 @@ func (h *HEC) refuse(w http.ResponseWriter, at int) {
 	case h.Anonymous:
 		say(w, http.StatusBadRequest, code("Invalid data format", 6))
 	case h.FromOne:
-		say(w, http.StatusBadRequest, invalid("Invalid data format", 6, at+1))
+		say(w, http.StatusBadRequest, invalid("Invalid data format", 6, at+1+h.Off))
 	default:
-		say(w, http.StatusBadRequest, invalid("Invalid data format", 6, at))
+		say(w, http.StatusBadRequest, invalid("Invalid data format", 6, at+h.Off))
 	}
 }
 
