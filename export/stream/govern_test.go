@@ -125,29 +125,43 @@ func TestErasuresAreTold(t *testing.T) {
 // A receipt that no control key signed, where one must, tells nobody to erase
 // anything.
 func TestAForgedReceiptTellsNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		governor := prooftest.Signer("governor.example")
-		w.Keys = archive.AnchorKeys{Control: []string{governor.VKey()}}
-		w.control.Segment(func(b *prooftest.Batch) { b.Control("acme") })
-		w.control.Anchor()
-		w.Advance(time.Hour)
-		w.turns("acme", "t-1")
-		r := &receiver{}
-		w.export(20*time.Second, r.destination())
-		w.order("acme", audit.KindErasureDone, prooftest.OrderID(2), w.calls.Receipt(prooftest.OrderID(1), "*", [2]int64{0, 0}))
-		w.export(time.Minute, r.destination())
-		if n := len(r.events(event.KindErasure)); n != 0 {
-			t.Errorf("%d notices of a receipt that nobody good signed", n)
-		}
-	})
+	for _, signed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			governor := prooftest.Signer("governor.example")
+			w.Keys = archive.AnchorKeys{Anchor: []string{}, Catalog: []string{}, Control: []string{governor.VKey()}}
+			w.control.Segment(func(b *prooftest.Batch) { b.Control("acme") })
+			w.control.Anchor()
+			w.Advance(time.Hour)
+			w.turns("acme", "t-1")
+			r := &receiver{}
+			calls := func(d *stream.Destination) { d.Filter.Kinds = []string{audit.KindCall} }
+			w.export(20*time.Second, r.destination(calls))
+			by := governor
+			if !signed {
+				by = nil
+			}
+			w.control.Segment(func(b *prooftest.Batch) {
+				id := prooftest.OrderID(2)
+				b.OrderSigned("acme", audit.KindErasureDone, id, id, w.calls.Receipt(prooftest.OrderID(1), "*", [2]int64{0, 0}), by)
+			})
+			w.control.Anchor()
+			w.land()
+			w.export(time.Minute, r.destination(calls))
+			w.check(r)
+			if n := len(r.events(event.KindErasure)); (n == 1) != signed {
+				t.Errorf("signed %v: %d notices", signed, n)
+			}
+		})
+	}
 }
 
 // Rows that retention dropped before they were delivered are a gap that the
 // receiver can tell from a hole: a head says where the log goes on. A catalog that
 // says so without an order stops the log.
 func TestCuts(t *testing.T) {
-	for _, ordered := range []bool{true, false} {
+	for _, order := range []string{"it", "none", "another"} {
+		ordered := order == "it"
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.turns("acme", "t-1", "t-2", "t-3")
@@ -167,8 +181,12 @@ func TestCuts(t *testing.T) {
 			w.calls.Anchor()
 			w.land()
 			cut := w.calls.CutAt("acme", prooftest.OrderID(3), 3)
-			if ordered {
-				w.order("acme", audit.KindRetentionCut, cut.ID, w.calls.CutOrder(cut))
+			if order != "none" {
+				says := *cut
+				if order == "another" {
+					says.Head[0] ^= 1
+				}
+				w.order("acme", audit.KindRetentionCut, cut.ID, w.calls.CutOrder(&says))
 			}
 			w.calls.Compact(prooftest.Compaction{Watermark: 2, Drop: map[string]*prooftest.Cut{"acme": cut}})
 			w.land()
@@ -178,7 +196,7 @@ func TestCuts(t *testing.T) {
 			got := fmt.Sprint(r.places())
 			if !ordered {
 				if got != "[acme 0]" || !errors.Is(w.stopped["acme"], export.ErrTampered) {
-					t.Errorf("without an order: %s, stopped %v", got, w.stopped)
+					t.Errorf("ordered is %s: %s, stopped %v", order, got, w.stopped)
 				}
 				return
 			}
@@ -321,7 +339,7 @@ func TestAChainReset(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.rows("acme", "umbrella")
-			w.rows("acme")
+			w.rows("acme", "acme", "acme")
 			r := &receiver{}
 			if before {
 				w.export(20*time.Second, r.destination())
@@ -335,11 +353,16 @@ func TestAChainReset(t *testing.T) {
 			w.export(20*time.Second, r.destination())
 			w.export(20*time.Second, r.destination())
 			got := fmt.Sprint(r.places())
-			want := map[bool]string{true: "[acme 0 umbrella 0 acme 1 acme 1 acme 2]"}
+			want := map[bool]string{true: "[acme 0 umbrella 0 acme 1 acme 2 acme 3 acme 1 acme 2]"}
 			if before && got != want[true] || len(w.stopped) > 0 {
 				t.Errorf("before %v: delivered %s, stopped %v", before, got, w.stopped)
 			}
-			if last := r.places()[len(r.places())-1]; last != "acme 2" {
+			w.rows("umbrella")
+			w.export(20*time.Second, r.destination(func(d *stream.Destination) { d.Spec = "looks at all again" }))
+			if len(w.stopped) > 0 {
+				t.Errorf("before %v: then stopped %v", before, w.stopped)
+			}
+			if last := r.places()[len(r.places())-2]; last != "acme 2" {
 				t.Errorf("before %v: delivered %s", before, got)
 			}
 		})
