@@ -3,6 +3,7 @@ package export
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -56,7 +57,24 @@ func (a *Archive) find(ctx context.Context, q lookup) ([]*Row, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	return f.rows, errors.Join(append(f.faults, v.fault)...)
+	rows, faults := once(f.rows)
+	return rows, errors.Join(append(append(f.faults, faults...), v.fault)...)
+}
+
+// once returns rows without those that come again, as they do where somebody copied
+// one, and what is wrong: two that differ in one place.
+func once(rows []*Row) (all []*Row, faults []error) {
+	slices.SortStableFunc(rows, (*Row).Place)
+	for _, r := range rows {
+		if n := len(all); n > 0 && all[n-1].Place(r) == 0 {
+			if all[n-1].RowHash != r.RowHash {
+				faults = append(faults, faultAt(r.Key, &r.Row, fmt.Errorf("another row stands in the same place in %s", all[n-1].Key)))
+			}
+			continue
+		}
+		all = append(all, r)
+	}
+	return all, faults
 }
 
 // found collects what lines have.
@@ -215,18 +233,30 @@ func (q *lookup) mayBeIn(seg *segment) bool {
 // object, and returns false where that is enough.
 type emit func(*Row, error) bool
 
+// maxFaults is how many rows of one object, at most, are told of that do not check.
+const maxFaults = 100
+
 // look finds rows in an object. An error is the store's, or [errStop]; where it
 // matches [archive.ErrNotFound], a newer snapshot is to be taken.
 func (a *Archive) look(ctx context.Context, v *view, l *lineView, q *lookup, p *piece, missed *missing, emit emit) error {
-	n := 0
-	err := a.lookInto(ctx, v, l, q, p, func(row *Row, err error) bool { n++; return emit(row, err) })
+	n, faults := 0, 0
+	counted := func(row *Row, err error) bool {
+		if err != nil {
+			faults++
+		}
+		return faults <= maxFaults && emit(row, err)
+	}
+	err := a.lookInto(ctx, v, l, q, p, func(row *Row, err error) bool { n++; return counted(row, err) })
 	if errors.Is(err, parquet.ErrWhole) {
 		err = a.lookThrough(ctx, v, l, q, p, func(row *Row, err error) bool {
 			if n--; n >= 0 {
 				return true // it was emitted before
 			}
-			return emit(row, err)
+			return counted(row, err)
 		})
+	}
+	if faults > maxFaults {
+		err = tampered("%s: more than %d of its rows do not check: those behind them were not looked at", p.key, maxFaults)
 	}
 	if err = missed.met(p, err); errors.Is(err, ErrTampered) {
 		if !emit(nil, err) {
@@ -294,9 +324,9 @@ func (a *Archive) lookThrough(ctx context.Context, v *view, l *lineView, q *look
 // found emits a row that was found in a piece. One that does not check is a fault
 // of its own: the others may be right.
 func (s *shower) found(p *piece, row *chain.Row, whole *archive.DataFile, emit emit) bool {
-	scheme := p.scheme(row.TenantID.S, whole)
+	scheme := p.scheme(row.TenantID.S, row.Seq.N, whole)
 	if scheme == "" {
-		return emit(nil, faultAt(p.key, row, errors.New("the object says that it has no row of the tenant")))
+		return emit(nil, faultAt(p.key, row, errors.New("the object says that it has no such row")))
 	}
 	shown, err := s.show(row, scheme, p.key)
 	if shown == nil && err == nil {

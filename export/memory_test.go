@@ -3,13 +3,17 @@ package export_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"runtime"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/audit"
+	"github.com/ledgerlake/ledgerlake/chain"
 	"github.com/ledgerlake/ledgerlake/export"
 	"github.com/ledgerlake/ledgerlake/proof/prooftest"
 )
@@ -98,4 +102,63 @@ func TestAStreamStopsInsideAnObject(t *testing.T) {
 	if rows != 1 || !errors.Is(last, context.Canceled) {
 		t.Errorf("%d rows, %v", rows, last)
 	}
+}
+
+// An object of nothing but wrong rows, which zstd makes small, is not told of row by
+// row.
+func TestManyRowsThatDoNotCheck(t *testing.T) {
+	e := forged(t, func(_, s *prooftest.Segment) {
+		s.Rows[0].ModelID = audit.Str("another")
+		s.Rows = slices.Repeat(s.Rows, 1000)
+	})
+	rows, err := e.Turn(t.Context(), "acme", "", "turn-0")
+	if n := strings.Count(fmt.Sprint(err), "\n") + 1; n != 101 || !strings.Contains(fmt.Sprint(err), "more than 100 of its rows") || !errors.Is(err, export.ErrTampered) || len(rows) != 1 {
+		t.Errorf("%d rows, %d faults: %.300v", len(rows), n, err)
+	}
+	if _, faults := faulty(t, e.Subject(t.Context(), "acme", "user-1001")); len(faults) != 101 {
+		t.Errorf("subject: %d faults", len(faults))
+	}
+}
+
+// A row that somebody copied, in its object or into another one, is shown once; one
+// that was made anew in the place of another is a fault.
+func TestCopiesOfRowsAreNotShown(t *testing.T) {
+	for name, c := range map[string]struct {
+		forge  func(first, s *prooftest.Segment)
+		rows   int
+		faults string
+	}{
+		"in its object": {func(_, s *prooftest.Segment) { s.Rows = slices.Repeat(s.Rows, 1000) }, 2, "<nil>"},
+		"from another": {func(first, s *prooftest.Segment) {
+			s.Rows = append(s.Rows, first.Rows[0])
+		}, 2, "seq 0 of tenant \"acme\": the object says that it has no such row"},
+		"made anew": {func(_, s *prooftest.Segment) {
+			row := s.Rows[0]
+			row.ModelID = audit.Str("another")
+			chain.NewHasher(nil).Stamp(&row, row.PrevHash, row.RowSalt.Hash)
+			s.Rows = append(s.Rows, row)
+		}, 2, "another row stands in the same place"},
+	} {
+		e := forged(t, c.forge)
+		for query, ask := range map[string]func() ([]*export.Row, error){
+			"turn":    func() ([]*export.Row, error) { return e.Turn(t.Context(), "acme", "", "turn-0") },
+			"session": func() ([]*export.Row, error) { return e.Session(t.Context(), "acme", "sess-0", export.Page{Limit: 7}) },
+		} {
+			rows, err := ask()
+			if len(rows) != c.rows || !strings.Contains(fmt.Sprint(err), c.faults) || err != nil && !errors.Is(err, export.ErrTampered) {
+				t.Errorf("%s: %s: %q, %v", name, query, names(rows), err)
+			}
+		}
+	}
+}
+
+// forged opens an archive of two segments, the second of which was changed.
+func forged(t *testing.T, change func(first, s *prooftest.Segment)) *export.Archive {
+	a := prooftest.New()
+	line := a.Line("audit.calls", 0)
+	first := line.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+	s := line.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+	change(first, s)
+	s.Encode()
+	return open(t, prooftest.Bucket(a.Objects()), export.Options{})
 }

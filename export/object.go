@@ -22,16 +22,17 @@ type piece struct {
 	gone  error  // why there is nothing of it
 }
 
-// scheme returns the scheme of a tenant's rows in a piece, "" where it says that it
-// has none. whole is what a data file says of itself.
-func (p *piece) scheme(tenant string, whole *archive.DataFile) string {
-	switch {
-	case p.file != nil && tenant == p.file.Tenant:
-		return whole.Scheme
-	case p.file == nil:
-		if l := p.seg.log(tenant); l != nil {
-			return l.Scheme
+// scheme returns the scheme of a tenant's row in a piece, "" where it says that it
+// has no such row. whole is what a data file says of itself.
+func (p *piece) scheme(tenant string, seq int64, whole *archive.DataFile) string {
+	if f := p.file; f != nil {
+		if tenant == f.Tenant && f.FirstSeq <= seq && seq <= f.LastSeq {
+			return whole.Scheme
 		}
+		return ""
+	}
+	if l := p.seg.log(tenant); l != nil && l.FirstSeq <= seq && seq-l.FirstSeq < l.Rows {
+		return l.Scheme
 	}
 	return ""
 }

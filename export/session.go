@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ func (a *Archive) Session(ctx context.Context, tenant, session string, p Page) (
 	if p.Limit <= 0 {
 		p.Limit = DefaultLimit
 	}
-	p.Before = strings.ToUpper(p.Before)
+	p.Limit, p.Before = min(p.Limit, math.MaxInt32/8), strings.ToUpper(p.Before)
 	q := &lookup{tenant: tenant, by: by("session_id", session), match: func(row *chain.Row) bool {
 		return has(row.SessionID, session) && (p.Before == "" || (&Row{Row: *row}).Cursor() < p.Before)
 	}}
@@ -110,7 +111,8 @@ func (s *sessionReader) full() bool { return len(s.found.rows) >= s.page.Limit }
 
 // trim keeps the rows of the page, with all that stand where the last one does.
 func (s *sessionReader) trim() {
-	rows := s.found.rows
+	rows, faults := once(s.found.rows)
+	s.found.rows, s.found.faults = rows, append(s.found.faults, faults...)
 	slices.SortFunc(rows, newestFirst)
 	if !s.full() {
 		return
