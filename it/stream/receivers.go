@@ -40,9 +40,8 @@ type receiver struct {
 
 	// What became of it.
 	has     *record
-	wrong   []string      // by its query on seq
-	retries []time.Time   // that exporters told of
-	back    time.Duration // how long before a kill or a failure came what came again
+	wrong   []string    // by its query on seq
+	retries []time.Time // that exporters told of
 }
 
 // startReceivers starts all receivers, and writes the settings of the exporter.

@@ -108,7 +108,7 @@ func TestARepeatNeedsACause(t *testing.T) {
 		weather := newWeather(nil)
 		weather.spells = c.spells
 		tr := &trial{kills: c.kills}
-		if _, ok := tr.cause(&receiver{weather: weather, retries: c.retries}, w); ok != c.ok {
+		if ok := tr.caused(&receiver{weather: weather, retries: c.retries}, w); ok != c.ok {
 			t.Errorf("%s: %v, want %v", c.name, ok, c.ok)
 		}
 	}
