@@ -57,8 +57,8 @@ sim: ## run the engine in SEEDS (300) simulated worlds, or SEED alone with its t
 	@go run ./pipeline/sim/run $(if $(SEED),-seed $(SEED),-seeds $(SEEDS))
 
 .PHONY: sim-variants
-sim-variants: ## require that broken variants of the engine are caught by the simulation
-	@go run ./pipeline/sim/run -variants
+sim-variants: ## require that broken variants of the engine are caught by the simulation; THIRD=1, 2 or 3: a third of them
+	@go run ./pipeline/sim/run -variants $(if $(THIRD),-third $(THIRD))
 
 .PHONY: it
 it: ## run the tests against Apache Kafka and a separate S3 server

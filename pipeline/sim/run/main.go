@@ -43,6 +43,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	procs := flags.Int("procs", runtime.NumCPU(), "processes at once")
 	variants := flags.Bool("variants", false, "require that broken variants are caught")
 	only := flags.String("variant", "", "with -variants: those alone whose name contains this")
+	third := flags.Int("third", 0, "with -variants: the first, second or third of every three alone; 0: all")
 	limit := flags.Uint64("limit", 2000, "with -variants: how many seeds to try")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -52,7 +53,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	case err != nil:
 		return err
 	case *variants:
-		return s.catchAll(ctx, stdout, *only, *limit)
+		return s.catchAll(ctx, stdout, func(i int, name string) bool {
+			return strings.Contains(name, *only) && (*third == 0 || i%3 == *third-1)
+		}, *limit)
 	}
 	binary, err := s.build(ctx, s.replay, "sim.test")
 	switch {
