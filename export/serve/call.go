@@ -46,7 +46,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	begin := s.o.Now()
 	guard(w.Header())
 	c := &call{ctx: r.Context(), w: newWriter(w, s.o.Limits.Write), r: r}
-	c.w.extend() // the connection may still have the time of the request before
+	c.w.rest() // the connection may still have the time of the request before
 	err := s.answer(c)
 	c.w.extend() // for what net/http writes at the end
 	told := Request{Token: c.tokenName(), Tenant: c.tenant, Status: c.w.status, Bytes: c.w.bytes, Duration: s.o.Now().Sub(begin)}
@@ -255,14 +255,21 @@ func (w *writer) piece(b []byte) error {
 	if _, err := w.ResponseWriter.Write(b); err != nil {
 		return errors.Join(errGone, err)
 	}
+	w.rest()
 	return nil
 }
 
+// rest ends the time of a write: by HTTP/2 an answer would be cut off where the
+// archive has nothing to write for so long.
+func (w *writer) rest() { _ = w.control.SetWriteDeadline(time.Time{}) }
+
 // flush sends what was written.
 func (w *writer) flush() error {
+	w.extend()
 	if err := w.control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return errors.Join(errGone, err)
 	}
+	w.rest()
 	return nil
 }
 
