@@ -50,16 +50,15 @@ func (a *Archive) Tenants(ctx context.Context) ([]string, error) {
 	return slices.Compact(all), err
 }
 
-func (a *Archive) logsOf(ctx context.Context, l *lineView, tenant string) ([]Log, error) {
-	for s, err := l.current(); ; s, err = l.after(ctx, s) {
-		if err != nil {
-			return nil, err
-		}
+func (a *Archive) logsOf(ctx context.Context, l *lineView, tenant string) (logs []Log, err error) {
+	err = l.steady(ctx, func(s *archive.Snapshot) error {
 		segments, err := l.segments(ctx, s)
-		if !errors.Is(err, archive.ErrNotFound) {
-			return a.logsIn(l.line, tenant, s, segments), err
+		if err == nil {
+			logs = a.logsIn(l.line, tenant, s, segments)
 		}
-	}
+		return err
+	}, func(err error) error { return err })
+	return logs, err
 }
 
 func (a *Archive) logsIn(line archive.Line, tenant string, s *archive.Snapshot, segments []*segment) []Log {

@@ -162,3 +162,26 @@ func forged(t *testing.T, change func(first, s *prooftest.Segment)) *export.Arch
 	s.Encode()
 	return open(t, prooftest.Bucket(a.Objects()), export.Options{})
 }
+
+// A store that lists an object and then denies it is not asked without an end.
+func TestAnObjectThatIsListedAndNotThere(t *testing.T) {
+	a := prooftest.New()
+	line := a.Line("audit.calls", 0)
+	line.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+	e := open(t, denying{prooftest.Bucket(a.Objects()), line.Key(0)}, export.Options{})
+	if logs, err := e.Logs(t.Context(), ""); len(logs) > 0 || !errors.Is(err, archive.ErrNotFound) {
+		t.Errorf("%v, %v", logs, err)
+	}
+}
+
+type denying struct {
+	archive.Ranger
+	key string
+}
+
+func (d denying) GetRange(ctx context.Context, key string, offset, n int64) ([]byte, error) {
+	if key == d.key {
+		return nil, archive.ErrNotFound
+	}
+	return d.Ranger.GetRange(ctx, key, offset, n)
+}
