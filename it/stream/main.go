@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags.IntVar(&s.rows, "rows", 10_000, "records that are sent")
 	flags.IntVar(&s.tenants, "tenants", 20, "tenants that send them")
 	flags.DurationVar(&s.lasts, "lasts", 0, "how long sending takes; 0: a minute, or longer where that would be more than 1,500 records a second")
-	flags.DurationVar(&s.life, "life", 6*time.Second, "how long an exporter lives at most, and half of that at least")
+	flags.DurationVar(&s.life, "life", 8*time.Second, "how long an exporter lives at most, and half of that at least")
 	flags.Uint64Var(&s.seed, "seed", rand.Uint64(), "the random choices of an earlier run, which printed it")
 	flags.BoolVar(&s.keep, "keep", false, "keep the folder of a run that went well")
 	if err := flags.Parse(args); err != nil {

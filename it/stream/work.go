@@ -133,7 +133,7 @@ func (t *trial) kill(ctx context.Context) error {
 
 func (t *trial) startExporter() (err error) {
 	t.exporter, err = t.start("ledgerlake-export", "stream", "--config", t.in("export.yaml"), "--bucket", t.url(),
-		"--key", t.vkeys["anchors"]+","+t.vkeys["catalogs"], "--control-topic", "none", "--http.listen", "none", "--log-tenants", "--progress", "2s")
+		"--key", t.vkeys["anchors"]+","+t.vkeys["catalogs"], "--control-topic", "none", "--http.listen", "none", "--log-tenants", "--log-level", "debug", "--progress", "5s")
 	return err
 }
 
