@@ -57,6 +57,9 @@ func Jobs(ctx context.Context, src archive.Source, destination string) ([]Job, e
 		if err := json.Unmarshal(body, &j); err != nil || j.V != docVersion {
 			return nil, fmt.Errorf("%s: it is no backfill of this version: %w", key, err)
 		}
+		if j.ID != id || j.Destination != destination {
+			return nil, fmt.Errorf("%s: it says that it is backfill %q of destination %q: remove it", key, j.ID, j.Destination)
+		}
 		jobs = append(jobs, j)
 	}
 	return jobs, nil
@@ -149,7 +152,7 @@ func (j *job) place(g *lane) {
 	}
 	first := int64(0)
 	if j.FromSeq != nil {
-		first = *j.FromSeq
+		first = max(*j.FromSeq, 0)
 	}
 	if seqs := j.seqs(g.Tenant); len(seqs) > 0 {
 		first = seqs[0]

@@ -2,8 +2,10 @@ package stream_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -266,6 +268,15 @@ func TestATamperedCursor(t *testing.T) {
 		},
 		"another archive": func(s string) string { return strings.Replace(s, prooftest.ID, "01KBCDEFGHJKMNPQRSTVWXYZ09", 1) },
 		"no document":     func(string) string { return "{" },
+		"no hash": func(s string) string {
+			return regexp.MustCompile(`("tenant":"acme","first":0,"next":)3,"rowHash":"[0-9a-f]*"`).ReplaceAllString(s, `${1}4,"rowHash":null`)
+		},
+		"another destination": func(s string) string { return strings.Replace(s, `"destination":"siem"`, `"destination":"lake"`, 1) },
+		"another line":        func(s string) string { return strings.Replace(s, `"partition":0`, `"partition":1`, 1) },
+		"a log twice": func(s string) string {
+			log := regexp.MustCompile(`\{"tenant":"acme"[^}]*\},`).FindString(s)
+			return strings.Replace(s, log, log+log, 1)
+		},
 	} {
 		for _, compacted := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -425,6 +436,62 @@ func (s *sleepyStore) Swap(ctx context.Context, key string, body []byte, tag str
 		<-s.asleep
 	}
 	return s.store.Swap(ctx, key, body, tag)
+}
+
+// A cursor that says a later epoch than the log has would have all of its rows
+// taken for rows that were declared void.
+func TestACursorOfALaterEpoch(t *testing.T) {
+	for _, compacted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.rows("acme", "umbrella")
+			r := &receiver{}
+			w.export(10*time.Second, r.destination())
+			w.rows("acme", "umbrella")
+			if compacted {
+				w.calls.Anchor()
+				w.land()
+				w.compact(w.calls.Line)
+			}
+			key := w.keys("/cursor/audit.calls")[0]
+			body, err := w.store.Get(t.Context(), key)
+			changed := strings.Replace(string(body), `"epoch":0`, `"epoch":7`, 1)
+			if err != nil || changed == string(body) {
+				t.Fatalf("%s, %v", body, err)
+			}
+			w.store.Overwrite(key, []byte(changed))
+			w.export(20*time.Second, r.destination())
+			if got := fmt.Sprint(r.places()); got != "[acme 0 umbrella 0 umbrella 1]" || !errors.Is(w.stopped["acme"], stream.ErrCursor) {
+				t.Errorf("compacted %v: %s arrived, stopped %v", compacted, got, w.stopped)
+			}
+		})
+	}
+}
+
+// A backfill in the place of another one could write anywhere below export/.
+func TestAJobOfAnotherName(t *testing.T) {
+	w := newWorld(t)
+	w.rows("acme")
+	j := stream.Job{ID: "../../lake", Destination: "siem"}
+	if err := stream.Backfill(t.Context(), w.store, stream.Job{ID: "01", Destination: "siem"}); err != nil {
+		t.Fatal(err)
+	}
+	key := w.keys("/backfill/")[0]
+	for _, change := range []func(*stream.Job){
+		func(*stream.Job) {},
+		func(j *stream.Job) { j.ID, j.Destination = "01", "lake" },
+	} {
+		change(&j)
+		j.V = 1
+		body, err := json.Marshal(&j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.store.Overwrite(key, body)
+		if jobs, err := stream.Jobs(t.Context(), w.store, "siem"); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v, %v", body, jobs, err)
+		}
+	}
 }
 
 // What a cursor's object says of where to read on is a hint: rows are found, and

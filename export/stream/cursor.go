@@ -66,8 +66,9 @@ func (c *Cursors) Of(tenant string) *Cursor {
 // docVersion is the version of all documents here.
 const docVersion = 1
 
-// decodeCursors reads a document of cursors. The error matches [ErrCursor].
-func decodeCursors(body []byte, archiveID string) (*Cursors, error) {
+// decodeCursors reads the document of cursors of a destination in a line; job names
+// a backfill, "" what is live. The error matches [ErrCursor].
+func decodeCursors(body []byte, archiveID, destination, job string, line archive.Line) (*Cursors, error) {
 	c := &Cursors{}
 	if err := json.Unmarshal(body, c); err != nil {
 		return nil, fmt.Errorf("%w: it cannot be read: %w", ErrCursor, err)
@@ -77,12 +78,18 @@ func decodeCursors(body []byte, archiveID string) (*Cursors, error) {
 		return nil, fmt.Errorf("%w: it is of version %d, and this program knows %d: use a newer one", ErrCursor, c.V, docVersion)
 	case c.ArchiveID != archiveID:
 		return nil, fmt.Errorf("%w: it is of archive %s, and this is %s", ErrCursor, c.ArchiveID, archiveID)
-	case !slices.IsSortedFunc(c.Logs, func(a, b Cursor) int { return cmp.Compare(a.Tenant, b.Tenant) }):
-		return nil, fmt.Errorf("%w: its logs are in no order", ErrCursor)
+	case c.Destination != destination || c.Line() != line:
+		return nil, fmt.Errorf("%w: it is that of destination %q in %s/%d (topic id %s)", ErrCursor, c.Destination, c.Topic, c.Partition, c.TopicID)
 	}
 	for i := range c.Logs {
-		if l := &c.Logs[i]; l.Next < 0 || l.First < 0 || l.First > l.Next {
+		l := &c.Logs[i]
+		switch {
+		case i > 0 && c.Logs[i-1].Tenant >= l.Tenant:
+			return nil, fmt.Errorf("%w: its logs are in no order", ErrCursor)
+		case l.Next < 0 || l.First < 0 || l.First > l.Next:
 			return nil, fmt.Errorf("%w: tenant %q: it stands at seq %d", ErrCursor, l.Tenant, l.Next)
+		case l.RowHash == nil && l.Next > 0 && (job == "" || l.Next != l.First):
+			return nil, fmt.Errorf("%w: tenant %q: it stands at seq %d and does not say behind which row", ErrCursor, l.Tenant, l.Next)
 		}
 	}
 	return c, nil
@@ -99,7 +106,7 @@ func ReadCursors(ctx context.Context, src archive.Source, archiveID, destination
 	if err != nil {
 		return nil, err
 	}
-	c, err := decodeCursors(body, archiveID)
+	c, err := decodeCursors(body, archiveID, destination, job, l)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}

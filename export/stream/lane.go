@@ -42,6 +42,7 @@ func (g *lane) ack(p position) (moved bool) {
 	}
 	moved = g.Next != p.next || g.Epoch != p.epoch || (g.RowHash == nil) != (p.hash == nil)
 	g.Next, g.RowHash, g.Epoch = p.next, p.hash, p.epoch
+	g.First = min(g.First, p.next) // a chain reset may go back behind where it began
 	return moved
 }
 
@@ -221,7 +222,7 @@ func (r *runner) tryOpen(ctx context.Context) error {
 	if body == nil {
 		return r.begin(ctx)
 	}
-	c, err := decodeCursors(body, r.e.s.Root.ArchiveID)
+	c, err := decodeCursors(body, r.e.s.Root.ArchiveID, r.d.Name, r.job.id(), r.line)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.doc.key, err)
 	}

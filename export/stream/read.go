@@ -385,6 +385,10 @@ func (r *runner) row(ctx context.Context, g *lane, row *chain.Row, from rowsOf) 
 	case row.Seq.N > g.read.next && !from.last:
 		g.behind, r.behind = true, true
 		return nil
+	case int32(row.Epoch.N) < g.read.epoch && row.Seq.N == g.read.next && g.read.hash != nil && row.PrevHash == *g.read.hash:
+		r.stop(g, fmt.Errorf("%w: %s stands at seq %d of epoch %d, and the row that follows there is of epoch %d (%s)",
+			ErrCursor, r.doc.key, g.read.next, g.read.epoch, row.Epoch.N, from.key))
+		return nil
 	case int32(row.Epoch.N) < g.read.epoch:
 		return nil // of a segment that was declared void
 	case row.Seq.N > g.read.next:
