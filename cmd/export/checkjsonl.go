@@ -31,12 +31,15 @@ signed head can be held against. docs/export-formats.md says what lines alone ca
 Exit codes, the first that holds:
   2  cannot run: a file cannot be read
   1  something does not fit
-  3  there is no row: nothing could be checked
+  3  there is no row: nothing could be checked; with --strict, the hash of some row could not be computed again
   0  all fits
 
 Flags:
   --partial
         Rows may be missing, as in the answer to a query.
+  --strict
+        Exit with 3 where the hash of a row could not be computed again, because the line says that something of it was
+        erased or scrubbed: anybody can write that into a line.
   --json
         Print the report as one JSON object.
 ` + reach.LogKeysHelp
@@ -48,10 +51,11 @@ func checkJSONL(_ context.Context, c call) (int, error) { return runCheckJSONL(c
 func runCheckJSONL(c call, stdin io.Reader) (int, error) {
 	f := reach.NewFlags("check-jsonl")
 	var o render.CheckOptions
-	var asJSON bool
+	var asJSON, strict bool
 	var keys reach.LogKeys
 	f.BoolVar(&o.Partial, "partial", false, "")
 	f.BoolVar(&asJSON, "json", false, "")
+	f.BoolVar(&strict, "strict", false, "")
 	keys.Define(f)
 	files, err := f.Parse(c.args)
 	switch {
@@ -72,7 +76,7 @@ func runCheckJSONL(c call, stdin io.Reader) (int, error) {
 			return exitCannotRun, err
 		}
 	}
-	return tellLines(c.stdout, checker.Report(), asJSON)
+	return tellLines(c.stdout, checker.Report(), asJSON, strict)
 }
 
 func readLines(checker *render.LineChecker, name string, stdin io.Reader) error {
@@ -88,12 +92,12 @@ func readLines(checker *render.LineChecker, name string, stdin io.Reader) error 
 }
 
 // tellLines prints a report, and returns its exit code.
-func tellLines(w io.Writer, r *render.LinesReport, asJSON bool) (int, error) {
+func tellLines(w io.Writer, r *render.LinesReport, asJSON, strict bool) (int, error) {
 	code := exitDone
 	switch {
 	case !r.OK:
 		code = exitTampered
-	case len(r.Logs) == 0:
+	case len(r.Logs) == 0 || strict && len(r.Not) > 0:
 		code = exitIncomplete
 	}
 	if asJSON {
@@ -122,6 +126,6 @@ func tellLines(w io.Writer, r *render.LinesReport, asJSON bool) (int, error) {
 	if r.Repeats > 0 {
 		fmt.Fprintf(w, "; %s", proof.Count(r.Repeats, "repeat"))
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", [...]string{exitDone: "OK", exitTampered: "NOT OK", exitIncomplete: "NOTHING to check"}[code])
+	_, err := fmt.Fprintf(w, "\n%s\n", [...]string{exitDone: "OK", exitTampered: "NOT OK", exitIncomplete: "NOT ALL could be checked"}[code])
 	return code, err
 }

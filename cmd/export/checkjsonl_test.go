@@ -51,6 +51,8 @@ func TestLinesAreCheckedWithoutTheArchive(t *testing.T) {
 	damaged := slices.Clone(whole)
 	damaged[60], damaged[61] = damaged[61], damaged[60]
 	damaged = slices.Delete(damaged, 50, 51)
+	claims := slices.Clone(whole)
+	claims[3] = strings.Replace(claims[3], `"$ledgerlake":`, `"$redaction":{},"$ledgerlake":`, 1)
 	dir := t.TempDir()
 	file := func(name string, lines []string) string {
 		path := filepath.Join(dir, name)
@@ -68,7 +70,10 @@ func TestLinesAreCheckedWithoutTheArchive(t *testing.T) {
 		{[]string{good}, 0, []string{`log       "acme" in "audit.calls"/0: 100 rows, seq 0 to 99, last rowHash `, "checked   101 lines, 101 rows; of 101 the hash was computed again\nOK\n"}},
 		{[]string{bad}, 1, []string{`bad.jsonl: line 51: "acme" in "audit.calls"/0, seq 51: seq 50, in front of it, is missing`, `seq 60: it stands behind seq 61: it is out of order`, "\nNOT OK\n"}},
 		{[]string{"--partial", file("part.jsonl", append(slices.Clone(whole[:5]), whole[9:]...))}, 0, []string{"\nOK\n"}},
-		{[]string{empty}, 3, []string{"NOTHING to check"}},
+		{[]string{empty}, 3, []string{"NOT ALL could be checked"}},
+		{[]string{"--strict", good}, 0, []string{"\nOK\n"}},
+		{[]string{file("claims.jsonl", claims)}, 0, []string{"of 100 the hash was computed again; not of 1: ", "\nOK\n"}},
+		{[]string{"--strict", filepath.Join(dir, "claims.jsonl")}, 3, []string{"NOT ALL could be checked"}},
 		{[]string{filepath.Join(dir, "none")}, 2, nil},
 		{nil, 2, nil},
 		{[]string{"--what", good}, 2, nil},

@@ -82,6 +82,9 @@ func (o *output) check(c call) error {
 	case o.fileSize > 0 && (o.name == "-" || f != render.Chained && f != render.Parquet):
 		return fmt.Errorf("%w: --file-size is for files of parquet and chained", errUsage)
 	}
+	if second := render.FileName(o.name, 2); (f == render.Parquet || f == render.Chained) && o.name != "-" && exists(second) {
+		return fmt.Errorf("%w: --output: %s is there, of an earlier export that had more files: take them away", errUsage, second)
+	}
 	_, err = o.options("")
 	return err
 }
@@ -133,6 +136,11 @@ func (o *output) create(n int) (io.WriteCloser, error) {
 	}
 	o.temp = append(o.temp, f)
 	return f, nil
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
 }
 
 func isFolder(name string) bool {

@@ -143,6 +143,10 @@ func TestQueriesThatCannotRun(t *testing.T) {
 	a, _ := example()
 	dir := lay(t, a.Objects())
 	file := filepath.Join(t.TempDir(), "no", "such", "folder", "rows")
+	stale := filepath.Join(t.TempDir(), "rows.parquet")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(stale), "rows.2.parquet"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for says, args := range map[string][]string{
 		"no command":                       {},
 		`no command "trun"`:                {"trun"},
@@ -179,6 +183,7 @@ func TestQueriesThatCannotRun(t *testing.T) {
 		"that is a private key":            {"subject", "--user", "u", "--key", "PRIVATE+KEY+x", dir},
 		"no such file or directory":        {"subject", "--user", "u", "--output", file, dir},
 		"--output: want the name of a":     {"subject", "--user", "u", "--output", "", dir},
+		"of an earlier export that had":    {"subject", "--user", "u", "--format", "parquet", "--output", stale, dir},
 		"want the name of a file, or -":    {"subject", "--user", "u", "--output", dir, dir},
 		"--to 0001-01-01T00:00:00Z is not": {"range", "--to", "0001-01-01", dir},
 		"--master-key: open /no/such/file": {"subject", "--user", "u", "--master-key", "/no/such/file", dir},

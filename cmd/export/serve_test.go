@@ -296,3 +296,27 @@ func certificate(t *testing.T, cert, key string) *x509.Certificate {
 	}
 	return c
 }
+
+// A token is for tenants that somebody named; for all of them only by a flag of its
+// own, for a producer may be called *; and it does not begin with its end.
+func TestTokensThatNobodyMeant(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--all-tenants":           {"--tenant", "*"},
+		"want --tenant or":        {"--tenant", "acme", "--all-tenants"},
+		"--not-after is over":     {"--tenant", "acme", "--not-after", "2020-01-01"},
+		"no tenant":               nil,
+		"needs a name":            {"--name", "", "--tenant", "acme"},
+		"2027-06-30":              {"--tenant", "acme", "--not-after", "soon"},
+		"want flags alone, got [": {"--tenant", "acme", "globex"},
+	} {
+		var entry, told bytes.Buffer
+		code, err := run(t.Context(), append([]string{"token", "new", "--name", "n"}, args...), nil, &entry, &told)
+		if code != exitCannotRun || err == nil || !strings.Contains(err.Error(), want) || entry.Len()+told.Len() > 0 {
+			t.Errorf("%q: exit %d, %v, want %s; %s%s", args, code, err, want, &entry, &told)
+		}
+	}
+	var entry, told bytes.Buffer
+	if code, err := run(t.Context(), []string{"token", "new", "--name", "auditor", "--all-tenants"}, nil, &entry, &told); code != 0 || err != nil || !strings.Contains(entry.String(), "tenants: \"*\"\n") {
+		t.Error(code, err, &entry)
+	}
+}

@@ -15,9 +15,10 @@ import (
 const tokenHelp = program + ` token new makes a token for ` + program + ` serve.
 
   ` + program + ` token new --name NAME --tenant TENANT [--tenant …] [--not-after DAY]
+  ` + program + ` token new --name NAME --all-tenants [--not-after DAY]
 
   ` + program + ` token new --name acme-app --tenant acme >> tokens.yaml
-  ` + program + ` token new --name auditor --tenant '*' --not-after 2027-06-30
+  ` + program + ` token new --name auditor --all-tenants --not-after 2027-06-30
 
 The token goes to stderr, for whoever is to have it: it is kept nowhere, and cannot be had again. The entry for the file of
 tokens goes to stdout; it holds the token's SHA-256, which is no secret. The file begins with the line "tokens:".
@@ -26,7 +27,9 @@ Flags:
   --name NAME
         What logs call it. Each token of a file has another.
   --tenant TENANT
-        Whose records it shows. May be given more than once; * is all tenants, also those to come.
+        Whose records it shows. May be given more than once.
+  --all-tenants
+        It shows those of all tenants, also those to come.
   --not-after DAY|TIME
         When it ends: a day (its end, UTC) or a time. Without it, it does not end.
 `
@@ -53,9 +56,17 @@ func newToken(c call) (int, error) {
 	f.SetOutput(io.Discard)
 	var name string
 	var tenants []string
+	var all bool
 	var notAfter time.Time
 	f.StringVar(&name, "name", "", "")
-	f.Func("tenant", "", func(v string) error { tenants = append(tenants, v); return nil })
+	f.Func("tenant", "", func(v string) error {
+		if v == serve.AllTenants { // a producer may call itself that
+			return errors.New("* is no name of a tenant here: --all-tenants")
+		}
+		tenants = append(tenants, v)
+		return nil
+	})
+	f.BoolVar(&all, "all-tenants", false, "")
 	f.Func("not-after", "", func(v string) (err error) { notAfter, err = serve.ParseNotAfter(v); return err })
 	switch err := f.Parse(c.args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -64,6 +75,12 @@ func newToken(c call) (int, error) {
 		return exitCannotRun, fmt.Errorf("%w: %w", errUsage, err)
 	case f.NArg() > 0:
 		return exitCannotRun, fmt.Errorf("%w: want flags alone, got %q", errUsage, f.Args())
+	case all && tenants != nil:
+		return exitCannotRun, fmt.Errorf("%w: want --tenant or --all-tenants", errUsage)
+	case !notAfter.IsZero() && notAfter.Before(time.Now()):
+		return exitCannotRun, fmt.Errorf("%w: --not-after is over", errUsage)
+	case all:
+		tenants = []string{serve.AllTenants}
 	}
 	secret, entry, err := serve.NewToken(rand.Reader, name, tenants, notAfter)
 	if err != nil {

@@ -65,7 +65,7 @@ func NewToken(random io.Reader, name string, tenants []string, notAfter time.Tim
 
 func (t *Token) setTenants(tenants []string) error {
 	if len(tenants) == 0 {
-		return errors.New("no tenant: want ids of tenants, or * for all")
+		return errors.New("no tenant: want ids of tenants, or all of them")
 	}
 	for _, id := range tenants {
 		switch {
