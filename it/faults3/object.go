@@ -23,7 +23,7 @@ type version struct {
 	body     []byte
 	marker   bool // the key was deleted here
 	modified time.Time
-	etag     string // "": the MD5 of body
+	etag     string // the MD5 of body, unless it was uploaded in parts
 	lock     lock
 }
 
@@ -67,7 +67,7 @@ func (s *Server) push(key string, v version) string {
 		s.objects[key] = o
 	}
 	o.made++
-	v.id, v.modified = nullVersion, s.now()
+	v.id, v.modified, v.etag = nullVersion, s.now(), v.tag() // once: large objects are read in many parts
 	switch {
 	case s.opts.Versioned && !s.suspended:
 		v.id = "v" + strconv.Itoa(o.made)
