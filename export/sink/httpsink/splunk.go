@@ -243,8 +243,8 @@ func (d *delivery) send(ctx context.Context, bodies [][]byte, from, n int) (take
 		d.set(from, sink.All(n, sink.Verdict{Outcome: sink.Retry, Reason: "sent with an event that was refused"}))
 		d.condemn(ctx, bodies, from, n, *says.Invalid)
 		return false
-	case a.status == http.StatusServiceUnavailable && says.code() == codeBusy && says.Invalid != nil && !d.o.Ack:
-		for i := range min(*says.Invalid-1, n) {
+	case a.status == http.StatusServiceUnavailable && says.code() == codeBusy && says.names(n) && !d.o.Ack:
+		for i := range *says.Invalid - 1 {
 			r.Verdicts[i] = sink.Verdict{Outcome: sink.Delivered}
 		}
 	}

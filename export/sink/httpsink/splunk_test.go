@@ -228,3 +228,29 @@ func TestSplunkPaths(t *testing.T) {
 		t.Errorf("%q", paths)
 	}
 }
+
+// A collector that is busy and names an event that it was not sent has taken none
+// that is known.
+func TestSplunkBusyAndBeyond(t *testing.T) {
+	for number, want := range map[string]int{"-9": 0, "0": 0, "1": 0, "3": 2, "5": 4, "6": 0, "999999": 0} {
+		url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = fmt.Fprintf(w, `{"text":"Server is busy","code":9,"invalid-event-number":%s}`, number)
+		}))
+		s, err := NewSplunk(SplunkOptions{HTTP: at(url), Token: aToken})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for _, v := range s.Deliver(t.Context(), messages(t, event.JSON, 5, plain)).Verdicts {
+			if v.Outcome == sink.Delivered {
+				got++
+			} else if v.Outcome != sink.Retry {
+				t.Errorf("%s: %+v", number, v)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %d of 5 count as taken, want %d", number, got, want)
+		}
+	}
+}
