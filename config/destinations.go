@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/export/sink"
 	"github.com/ledgerlake/ledgerlake/export/sink/kafkasink"
 	"github.com/ledgerlake/ledgerlake/internal/strictyaml"
+	"github.com/ledgerlake/ledgerlake/s3sink"
 )
 
 // DestinationsKey is the member of the file of --config that lists destinations.
@@ -46,6 +47,9 @@ type Destination struct {
 	// ArchiveID and Version, of the product, are for drivers that say them. Who opens
 	// a destination sets them.
 	ArchiveID, Version string
+	// Archive is where the rows come from: no file is put there. Who opens a
+	// destination sets it.
+	Archive *s3sink.Bucket
 	// Brokers returns how brokers of Kafka are reached. Who opens a destination sets
 	// it: package kafka imports this one.
 	Brokers func(ctx context.Context, brokers []string, k *Kafka) (kafkasink.Connection, error)

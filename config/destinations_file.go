@@ -58,6 +58,9 @@ func fileType() *sinkType {
 	}
 }
 
+// errInArchive: a file of a tenant called log would lie among the archive's segments.
+var errInArchive = errors.New("url: that is within the archive itself: set another bucket, or a prefix beside the archive's")
+
 func s3Type() *sinkType {
 	f := &fileSink{}
 	linger, _ := ParseDuration(fileLinger)
@@ -78,6 +81,9 @@ func s3Type() *sinkType {
 			b, err := s3sink.Open(ctx, f.url, f.s3)
 			if err != nil {
 				return nil, err
+			}
+			if d.Archive != nil && d.Archive.Holds(b) {
+				return nil, errInArchive
 			}
 			return filesink.New(f.options(d, filesink.Bucket(b)))
 		},

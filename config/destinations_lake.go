@@ -48,6 +48,9 @@ func lakeType() *sinkType {
 			if err != nil {
 				return nil, err
 			}
+			if d.Archive != nil && d.Archive.Holds(b) {
+				return nil, errInArchive
+			}
 			o := o
 			o.Bucket, o.ArchiveID, o.Version, o.WithoutContent = b, d.ArchiveID, d.Version, !d.Content
 			return securitylake.New(o)

@@ -105,6 +105,13 @@ func Open(ctx context.Context, bucketURL string, o Options) (*Bucket, error) {
 	return b, nil
 }
 
+// Holds reports whether all keys of another bucket are keys of this one, as far as
+// their names say: a store may have several endpoints.
+func (b *Bucket) Holds(o *Bucket) bool {
+	at := func(b *Bucket) string { return strings.TrimRight(b.url.Options.Endpoint, "/") }
+	return b.url.Bucket == o.url.Bucket && at(b) == at(o) && strings.HasPrefix(o.url.Prefix, b.url.Prefix)
+}
+
 // String returns the URL of the bucket, without secrets.
 func (b *Bucket) String() string { return b.url.String() }
 

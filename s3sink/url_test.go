@@ -222,3 +222,31 @@ func FuzzPrefix(f *testing.F) {
 		}
 	})
 }
+
+func TestHolds(t *testing.T) {
+	for _, c := range []struct {
+		bucket, other string
+		want          bool
+	}{
+		{"s3://audit", "s3://audit", true},
+		{"s3://audit", "s3://audit/log", true},
+		{"s3://audit/prod", "s3://audit/prod/", true},
+		{"s3://audit/prod", "s3://audit/prod2", false},
+		{"s3://audit/prod", "s3://audit", false},
+		{"s3://audit", "s3://audit-copies", false},
+		{"s3://audit?endpoint=http://a:1", "s3://audit?endpoint=http://a:1/", true},
+		{"s3://audit?endpoint=http://a:1", "s3://audit?endpoint=http://b:1", false},
+	} {
+		var at [2]*Bucket
+		for i, u := range []string{c.bucket, c.other} {
+			b, err := Open(t.Context(), u, Options{AccessKey: "k", SecretKey: "s", Region: "us-east-1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			at[i] = b
+		}
+		if got := at[0].Holds(at[1]); got != c.want {
+			t.Errorf("%s holds %s: %v", c.bucket, c.other, got)
+		}
+	}
+}

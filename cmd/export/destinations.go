@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/oklog/ulid/v2"
 
@@ -90,9 +92,9 @@ func printJSON(w io.Writer, v any) error {
 
 func printOne(w io.Writer, s *stream.Status) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintf(t, "%s\t%s, %s since %s", s.Name, s.Type, s.State, moment(s.Since))
+	_, _ = fmt.Fprintf(t, "%s\t%s, %s since %s", printable(s.Name), printable(s.Type), printable(s.State), moment(s.Since))
 	if s.Reason != "" {
-		_, _ = fmt.Fprintf(t, ": %s", s.Reason)
+		_, _ = fmt.Fprintf(t, ": %s", printable(s.Reason))
 	}
 	_, _ = fmt.Fprintf(t, "\n  exporter\t%s\n", exporterOf(s))
 	_, _ = fmt.Fprintf(t, "  rows\t%d delivered, %d to go", s.Delivered, s.Rows)
@@ -107,7 +109,7 @@ func printOne(w io.Writer, s *stream.Status) error {
 		where := fmt.Sprintf("%s/%d", l.Topic, l.Partition)
 		switch {
 		case l.Fault != "":
-			_, _ = fmt.Fprintf(t, "  %s\t%s\n", where, l.Fault)
+			_, _ = fmt.Fprintf(t, "  %s\t%s\n", where, printable(l.Fault))
 		case l.Stored == nil:
 			_, _ = fmt.Fprintf(t, "  %s\tnot begun, %d rows to go\n", where, l.Rows)
 		default:
@@ -128,7 +130,18 @@ func exporterOf(s *stream.Status) string {
 	if s.By == "" {
 		return "none"
 	}
-	return s.By + ", last sign of life " + moment(s.LastSign)
+	return printable(s.By) + ", last sign of life " + moment(s.LastSign)
+}
+
+// printable returns a text on one line, without what does not print: it was written
+// by whoever can write to the bucket.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
 }
 
 func moment(t archive.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -308,11 +321,19 @@ func dead(ctx context.Context, c call) (int, error) {
 			j.Dead = append(j.Dead, l.Key)
 		}
 	}
+	if len(all) == 0 {
+		if s, err := stream.ReadState(ctx, e.bucket, name); err != nil || s == nil {
+			if err != nil {
+				return failed(err), err
+			}
+			return exitIncomplete, fmt.Errorf("%w: %s was never exported to", stream.ErrNoDestination, name)
+		}
+	}
 	if err := printDead(c.stdout, all, asJSON); err != nil || !replay {
 		return failed(err), err
 	}
 	if len(j.Dead) == 0 {
-		_, err := fmt.Fprintln(c.stdout, "there is nothing to send again")
+		_, err = fmt.Fprintln(c.stdout, "there is nothing to send again")
 		return failed(err), err
 	}
 	return e.register(ctx, c, j)
@@ -324,6 +345,10 @@ func printDead(w io.Writer, all []*stream.Letters, asJSON bool) error {
 			DeadLetters []*stream.Letters `json:"deadLetters"`
 		}{all})
 	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "no dead letters")
+		return err
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, of := range all {
 		for _, l := range of.Letters {
@@ -331,7 +356,7 @@ func printDead(w io.Writer, all []*stream.Letters, asJSON bool) error {
 			if of.Replayed {
 				again = "sent again"
 			}
-			_, _ = fmt.Fprintf(t, "%s\t%s/%d\t%q\tseq %d\t%s\t%s\t%s\n", moment(l.Time), of.Topic, of.Partition, l.Tenant, l.Seq, l.ID, again, l.Reason)
+			_, _ = fmt.Fprintf(t, "%s\t%s/%d\t%q\tseq %d\t%s\t%s\t%s\n", moment(l.Time), printable(of.Topic), of.Partition, l.Tenant, l.Seq, printable(l.ID), again, printable(l.Reason))
 		}
 	}
 	return t.Flush()

@@ -162,7 +162,7 @@ func (e *exporter) destination(ctx context.Context, d *config.Destination) strea
 		Block:  d.Block, MaxDead: d.MaxDead, Heads: d.Heads, Unverified: !d.Verify || e.settings.NoVerify, FromNow: d.FromNow,
 		Linger: d.Linger, Stepwise: d.Stepwise,
 	}
-	d.Brokers, d.ArchiveID, d.Version = e.brokers, e.root.ArchiveID, version
+	d.Brokers, d.ArchiveID, d.Version, d.Archive = e.brokers, e.root.ArchiveID, version, e.bucket
 	to.Sink, to.Broken = d.Open(ctx)
 	return to
 }

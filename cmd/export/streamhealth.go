@@ -79,6 +79,8 @@ func (h *health) ready() streamReadiness {
 	for _, s := range all {
 		r.Destinations = append(r.Destinations, destinationHealth{s.Name, s.State, s.Leads, s.Rows, s.Segments})
 		switch {
+		case s.Fault != "":
+			why = append(why, s.Name+": "+s.Fault)
 		case s.State == stream.Suspended, s.State == stream.Invalid:
 			why = append(why, s.Name+" is "+s.State)
 		case s.Stopped > 0:

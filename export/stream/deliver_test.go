@@ -434,3 +434,41 @@ func TestRemoved(t *testing.T) {
 		}
 	})
 }
+
+// A state that nobody can read keeps its destination from beginning: that is seen,
+// and it is begun once the state is mended.
+func TestAStateThatCannotBeRead(t *testing.T) {
+	for _, text := range []string{"null", "{", `{"v":1,"state":"asleep"}`} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.rows("acme")
+			r := &receiver{}
+			w.export(10*time.Second, r.destination())
+			key := w.keys("/destination.json")[0]
+			body, err := w.store.Get(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.store.Overwrite(key, []byte(text))
+			w.rows("acme")
+			e := stream.New(w.settings(), []stream.Destination{r.destination()})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- e.Run(ctx) }()
+			time.Sleep(time.Minute)
+			if s := e.Standings()[0]; !strings.Contains(s.Fault, key) || len(r.places()) != 1 {
+				t.Errorf("%s: fault %q, %v arrived", text, s.Fault, r.places())
+			}
+			w.store.Overwrite(key, body)
+			time.Sleep(10 * time.Minute)
+			if s := e.Standings()[0]; s.Fault != "" {
+				t.Errorf("%s, mended: fault %q", text, s.Fault)
+			}
+			cancel()
+			<-done
+			if n := w.check(r); n != 0 {
+				t.Errorf("%d rows came twice", n)
+			}
+		})
+	}
+}

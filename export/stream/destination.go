@@ -47,6 +47,10 @@ type Standing struct {
 	// there is none.
 	Oldest    time.Time
 	LastError string
+	// Fault is why this process cannot do what the state says: the lease or the state
+	// cannot be read or stored. "" where it can, or where another process has the
+	// lease.
+	Fault string
 }
 
 // lag is how far a runner is behind.
@@ -113,7 +117,7 @@ func (d *destination) run(ctx context.Context) {
 			break
 		}
 		if err != nil && !errors.Is(err, errLost) {
-			d.tell("the destination is begun anew", err)
+			d.faulty("the destination is begun anew", err)
 		}
 		_ = pause(ctx, d.e.backOff(min(attempt, 6)))
 	}
@@ -129,6 +133,13 @@ func (d *destination) run(ctx context.Context) {
 func (d *destination) tell(what string, err error) {
 	d.stand(func(s *Standing) { s.LastError = err.Error() })
 	d.e.warn(d.Name, what, err)
+}
+
+// faulty is tell, of what keeps the destination from beginning, or from being told
+// to stop.
+func (d *destination) faulty(what string, err error) {
+	d.stand(func(s *Standing) { s.Fault = err.Error() })
+	d.tell(what, err)
 }
 
 // term is the time in which this process holds the lease.
@@ -222,7 +233,7 @@ func (d *destination) look(ctx context.Context) error {
 // tellState tells of a state that was not told yet, whoever made it.
 func (d *destination) tellState() {
 	s := *d.state
-	d.stand(func(at *Standing) { at.State, at.Reason = s.State, s.Reason })
+	d.stand(func(at *Standing) { at.State, at.Reason, at.Fault = s.State, s.Reason, "" })
 	if d.told == s.Count {
 		return
 	}
@@ -337,7 +348,7 @@ func (d *destination) deliver(ctx context.Context) error {
 		}
 		before := d.state.State
 		if err := d.look(ctx); err != nil {
-			d.tell("the state cannot be read; trying again", err)
+			d.faulty("the state cannot be read; trying again", err)
 			continue
 		}
 		if d.state.State != before && d.state.State != Active {

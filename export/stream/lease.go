@@ -70,8 +70,11 @@ func (l *lease) acquire(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil && !errors.Is(err, errLost) {
-			l.d.tell("the lease cannot be taken; trying again", err)
+		switch {
+		case err == nil:
+			l.d.stand(func(s *Standing) { s.Fault = "" }) // another has it
+		case !errors.Is(err, errLost):
+			l.d.faulty("the lease cannot be taken; trying again", err)
 		}
 		if err := pause(ctx, l.d.e.s.StandBy/6); err != nil {
 			return err

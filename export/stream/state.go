@@ -63,8 +63,11 @@ func decodeState(body []byte, key string) (*State, error) {
 		return nil, nil
 	}
 	s := &State{}
-	if err := json.Unmarshal(body, s); err != nil || s.V != docVersion {
-		return nil, fmt.Errorf("%s: it is no state of this version: %w", key, err)
+	if err := json.Unmarshal(body, s); err != nil {
+		return nil, fmt.Errorf("%s: it is no state: %w", key, err)
+	}
+	if s.V != docVersion || !slices.Contains([]string{Active, Paused, Suspended, Invalid, Removed}, s.State) {
+		return nil, fmt.Errorf("%s: it is of version %d, and its state is %q, which this program does not know: use a newer one, or remove the object, which makes the destination active", key, s.V, s.State)
 	}
 	return s, nil
 }
