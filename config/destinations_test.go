@@ -150,11 +150,11 @@ func TestSinkTypes(t *testing.T) {
 
 // Files do not get among an archive's own.
 func TestFilesWithinTheArchive(t *testing.T) {
-	all, err := destinations(t, "destinations:\n- {name: a, type: s3, url: \"s3://audit/x\", access-key-env: K, secret-key-env: K}", "K=s")
+	all, err := destinations(t, "destinations:\n- {name: a, type: s3, url: \"s3://audit/x?region=x\", access-key-env: K, secret-key-env: K}", "K=s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all[0].Archive, err = s3sink.Open(t.Context(), "s3://audit", s3sink.Options{AccessKey: "k", SecretKey: "s"}); err != nil {
+	if all[0].Archive, err = s3sink.Open(t.Context(), "s3://audit?region=x", s3sink.Options{AccessKey: "k", SecretKey: "s"}); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := all[0].Open(t.Context()); err == nil || !strings.Contains(err.Error(), "within the archive") {
