@@ -44,18 +44,23 @@ func status(ctx context.Context, c call) (int, error) {
 	if err != nil {
 		return failed(err), err
 	}
-	all := []*stream.Status{}
+	all, faults := []*stream.Status{}, []error(nil)
 	for _, name := range names {
 		s, err := stream.ReadStatus(ctx, e.bucket, e.root, e.ring, name, time.Now)
 		if errors.Is(err, stream.ErrNoDestination) {
 			continue // nothing but dead letters of one that was taken away by hand
 		}
 		if err != nil {
-			return failed(err), fmt.Errorf("%s: %w", name, err)
+			faults = append(faults, fmt.Errorf("%s: %w", name, err)) // others can be read
+			continue
 		}
 		all = append(all, s)
 	}
-	return printStatus(c, all, asJSON)
+	code, err := printStatus(c, all, asJSON)
+	if err := errors.Join(append(faults, err)...); err != nil {
+		return failed(err), err
+	}
+	return code, nil
 }
 
 func printStatus(c call, all []*stream.Status, asJSON bool) (code int, err error) {

@@ -40,29 +40,39 @@ func Backfill(ctx context.Context, dst archive.Bucket, j Job) error {
 }
 
 // Jobs returns the backfills of a destination, oldest first, those that are done
-// too.
+// too. The error names those that cannot be read; the others are returned with it.
 func Jobs(ctx context.Context, src archive.Source, destination string) ([]Job, error) {
 	ids, err := listJobs(ctx, src, destination)
 	if err != nil {
 		return nil, err
 	}
 	var jobs []Job
+	var faults []error
 	for _, id := range ids {
-		key := jobKey(destination, id)
-		body, err := src.Get(ctx, key)
+		j, err := readJob(ctx, src, destination, id)
 		if err != nil {
-			return nil, err
+			faults = append(faults, err)
+			continue
 		}
-		var j Job
-		if err := json.Unmarshal(body, &j); err != nil || j.V != docVersion {
-			return nil, fmt.Errorf("%s: it is no backfill of this version: %w", key, err)
-		}
-		if j.ID != id || j.Destination != destination {
-			return nil, fmt.Errorf("%s: it says that it is backfill %q of destination %q: remove it", key, j.ID, j.Destination)
-		}
-		jobs = append(jobs, j)
+		jobs = append(jobs, *j)
 	}
-	return jobs, nil
+	return jobs, errors.Join(faults...)
+}
+
+func readJob(ctx context.Context, src archive.Source, destination, id string) (*Job, error) {
+	key := jobKey(destination, id)
+	body, err := src.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{}
+	if err := json.Unmarshal(body, j); err != nil {
+		return nil, fmt.Errorf("%s: it is no backfill: %w: remove it", key, err)
+	}
+	if j.V != docVersion || j.ID != id || j.Destination != destination {
+		return nil, fmt.Errorf("%s: it says that it is backfill %q of destination %q, of version %d: remove it", key, j.ID, j.Destination, j.V)
+	}
+	return j, nil
 }
 
 // listJobs returns the ids of all backfills of a destination.

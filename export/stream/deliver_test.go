@@ -435,6 +435,31 @@ func TestRemoved(t *testing.T) {
 	})
 }
 
+// A backfill that nobody can read, or whose dead letters are gone, holds up no other.
+func TestABrokenBackfill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.rows("acme")
+		r := &receiver{}
+		w.export(10*time.Second, r.destination())
+		for _, j := range []stream.Job{{ID: "01"}, {ID: "02", Dead: []string{"export/siem/dead/none.json"}}, {ID: "03"}} {
+			j.Destination = "siem"
+			if err := stream.Backfill(t.Context(), w.store, j); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.store.Overwrite(w.keys("/backfill/01.json")[0], []byte("{"))
+		w.export(time.Minute, r.destination())
+		if got := fmt.Sprint(r.places()); got != "[acme 0 acme 0]" {
+			t.Errorf("%s arrived", got)
+		}
+		jobs, err := stream.Jobs(t.Context(), w.store, "siem")
+		if err == nil || !strings.Contains(err.Error(), "01.json") || len(jobs) != 2 || jobs[0].Done != nil || jobs[1].Done == nil {
+			t.Errorf("%+v, %v", jobs, err)
+		}
+	})
+}
+
 // A state that nobody can read keeps its destination from beginning: that is seen,
 // and it is begun once the state is mended.
 func TestAStateThatCannotBeRead(t *testing.T) {

@@ -386,24 +386,22 @@ func (t *troop) muster(ctx context.Context) error {
 	if err := t.begin(ctx, nil, lines); err != nil {
 		return err
 	}
-	jobs, err := Jobs(ctx, t.d.e.s.Archive, t.d.Name)
-	if err != nil {
-		return err
-	}
+	jobs, fault := Jobs(ctx, t.d.e.s.Archive, t.d.Name) // one that cannot be read holds up no other
 	for _, j := range jobs {
 		if j.Done != nil || t.open[j.ID] != nil {
 			continue
 		}
 		b, err := newJob(ctx, t.d.e.s.Archive, j)
 		if err != nil {
-			return err
+			fault = errors.Join(fault, err)
+			continue
 		}
 		t.open[j.ID] = &openJob{b, len(lines)}
 		if err := t.begin(ctx, b, lines); err != nil {
 			return err
 		}
 	}
-	return nil
+	return fault
 }
 
 func (t *troop) begin(ctx context.Context, b *job, lines []archive.Line) error {
