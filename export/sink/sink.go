@@ -21,6 +21,8 @@ import (
 type Message struct {
 	Event *event.Event
 	Body  []byte // one JSON object or one line of text, without its end
+	// Backfill is the id of the backfill that sends it; "" is what is live.
+	Backfill string
 }
 
 // Limits are what a destination takes in one batch. Zero is no limit.

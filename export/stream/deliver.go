@@ -215,7 +215,7 @@ func (r *runner) try(ctx context.Context, n int) error {
 	tried := r.pending[:n]
 	messages := make([]sink.Message, n)
 	for i, it := range tried {
-		messages[i] = sink.Message{Event: it.ev, Body: it.body}
+		messages[i] = sink.Message{Event: it.ev, Body: it.body, Backfill: r.job.id()}
 	}
 	began := r.e.s.Now()
 	within, cancel := context.WithTimeout(ctx, attemptWithin)

@@ -194,7 +194,7 @@ func (s *Sink) write(ctx context.Context, batch []sink.Message, group []int) err
 	end := batch[last(group)].Event
 	sum := sha256.Sum256(body)
 	m := Manifest{
-		V: 1, Object: s.name(first), Tenant: first.Tenant, Topic: first.Line.Topic, TopicID: first.Line.TopicID, Partition: first.Line.Partition,
+		V: 1, Object: s.name(&batch[group[0]]), Tenant: first.Tenant, Topic: first.Line.Topic, TopicID: first.Line.TopicID, Partition: first.Line.Partition,
 		Events: len(group), FirstSeq: first.Seq, LastSeq: end.Seq, FirstPrevHash: first.Row.PrevHash, LastRowHash: end.Row.RowHash,
 		Bytes: int64(len(body)), SHA256: hex.EncodeToString(sum[:]),
 	}
@@ -244,10 +244,14 @@ type plain struct{ *bytes.Buffer }
 
 func (plain) Close() error { return nil }
 
-func (s *Sink) name(ev *event.Event) string {
+func (s *Sink) name(first *sink.Message) string {
+	ev := first.Event
 	suffix := ".jsonl"
 	if s.o.Text {
 		suffix = ".log"
+	}
+	if first.Backfill != "" { // which may have fewer rows than the file that was sent first, and must not take its place
+		suffix = ".backfill-" + chain.Escape(first.Backfill) + suffix
 	}
 	return fmt.Sprintf("%s/%s/%020d%s%s", chain.Escape(ev.Tenant), folder(ev.Line), ev.Seq, suffix, suffixes[s.o.Compression])
 }

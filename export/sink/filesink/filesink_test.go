@@ -279,3 +279,27 @@ func TestStores(t *testing.T) {
 		t.Errorf("the folder has %q", names)
 	}
 }
+
+// A backfill of fewer rows takes no place of the file that they were sent in first.
+func TestABackfillReplacesNothing(t *testing.T) {
+	m := &memory{}
+	s := newSink(t, filesink.Options{Store: m})
+	again := batch("acme", 0, "acme", 2)
+	for i := range again {
+		again[i].Backfill = "01KBCDEFGHJKMNPQRSTVWXYZ01"
+	}
+	for _, b := range [][]sink.Message{batch("acme", 0, "acme", 1, "acme", 2), again, again} {
+		for _, v := range s.Deliver(t.Context(), b).Verdicts {
+			if v.Outcome != sink.Delivered {
+				t.Fatalf("%+v", v)
+			}
+		}
+	}
+	want := map[string]int{}
+	for seq, n := range []int{2, 1, 2} {
+		want[string(message("acme", int64(seq)).Body)] = n
+	}
+	if got := m.read(t); !maps.Equal(got, want) {
+		t.Errorf("files have %v, want %v", got, want)
+	}
+}
