@@ -297,7 +297,7 @@ func TestABackfillReplacesNothing(t *testing.T) {
 	}
 	want := map[string]int{}
 	for seq, n := range []int{2, 1, 2} {
-		want[string(message("acme", int64(seq)).Body)] = n
+		want[string(message("acme", int64(seq)).Body)+"\n"] = n
 	}
 	if got := m.read(t); !maps.Equal(got, want) {
 		t.Errorf("files have %v, want %v", got, want)
