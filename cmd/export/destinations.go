@@ -258,6 +258,9 @@ func backfill(ctx context.Context, c call) (int, error) {
 	if e == nil || err != nil {
 		return failed(err), err
 	}
+	if !r.From.IsZero() && !r.To.IsZero() && !r.From.Before(r.To) {
+		return exitCannotRun, fmt.Errorf("%w: --from is not before --to: no row is in between", errUsage)
+	}
 	j := stream.Job{Destination: name, Tenants: r.Tenants}
 	if r.FromSeq >= 0 {
 		j.FromSeq = &r.FromSeq

@@ -203,6 +203,7 @@ func TestStream(t *testing.T) {
 	s.want(exitDone, []string{"nothing to send again"}, "dead", "files", "--replay")
 	s.want(exitIncomplete, []string{"never exported to"}, "backfill", "nowhere")
 	s.want(exitCannotRun, []string{"from"}, "backfill", "files", "--from", "yesterday")
+	s.want(exitCannotRun, []string{"--from is not before --to"}, "backfill", "files", "--from", "2026-12-01", "--to", "2026-11-01")
 	s.want(exitDone, []string{"is registered"}, "backfill", "files", "--tenant", "globex")
 	s.streaming(func() bool { _, out := s.command("status"); return strings.Contains(out, "done 2") }, "--stream.poll", "100ms")
 	s.want(exitDone, []string{"1 rows delivered of 1 passed"}, "status")
