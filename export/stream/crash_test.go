@@ -468,6 +468,29 @@ func TestACursorOfALaterEpoch(t *testing.T) {
 	}
 }
 
+// At the beginning of a log no row says that an epoch is made up: it is not asked.
+func TestACursorOfALaterEpochAtTheBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.rows("acme")
+		r := &receiver{}
+		w.export(10*time.Second, r.destination())
+		key := w.keys("/cursor/audit.calls")[0]
+		body, err := w.store.Get(t.Context(), key)
+		changed := regexp.MustCompile(`"next":1,"rowHash":"[0-9a-f]*","epoch":0`).ReplaceAllString(string(body), `"next":0,"rowHash":null,"epoch":7`)
+		changed = strings.Replace(changed, `"ordinal":1`, `"ordinal":0`, 1)
+		if err != nil || changed == string(body) {
+			t.Fatalf("%s, %v", body, err)
+		}
+		w.store.Overwrite(key, []byte(changed))
+		w.rows("acme")
+		w.export(20*time.Second, r.destination())
+		if got := fmt.Sprint(r.places()); got != "[acme 0 acme 0 acme 1]" {
+			t.Errorf("%s arrived", got)
+		}
+	})
+}
+
 // A backfill in the place of another one could write anywhere below export/.
 func TestAJobOfAnotherName(t *testing.T) {
 	w := newWorld(t)

@@ -246,6 +246,9 @@ func (r *runner) adopt(c *Cursors) {
 	clear(r.lanes)
 	clear(r.waiting)
 	for _, at := range logs {
+		if at.Next == 0 {
+			at.Epoch = 0 // else a made-up one hides the log; a reset's row says it again
+		}
 		g := &lane{Cursor: at}
 		g.read = g.acked()
 		r.lanes[at.Tenant] = g
