@@ -143,7 +143,7 @@ func TestStopLeavesTheRestToTheNext(t *testing.T) {
 	a := s.start("--topics", "audit.calls", "--shutdown-timeout", "4s")
 	s.until("ready", a.holds(1))
 	s.produce("audit.calls", 0, 3)
-	s.until("durable", func() bool { return s.proved() == 3 })
+	s.until("committed", func() bool { return s.proved() == 3 && s.committed("audit.calls", 0) == 3 })
 	s.store.set(func() { s.store.denies = true })
 	s.produce("audit.calls", 0, 4)
 	s.until("something waits", func() bool { return held(a) })
