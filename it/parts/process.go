@@ -106,11 +106,6 @@ func (p *Process) Stop(d time.Duration) (int, error) {
 	return code, err
 }
 
-// PeakMemory returns the largest resident size of an ended process, in bytes.
-func (p *Process) PeakMemory() int64 {
-	return p.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss * maxrssUnit
-}
-
 // Output returns all that the process has printed so far.
 func (p *Process) Output() string {
 	b, err := os.ReadFile(p.Log)
