@@ -241,9 +241,12 @@ func (s *stream) requireSample(t *testing.T, sent map[place]*sentRecord) {
 	for range roundSample {
 		r := sent[all[rng.IntN(len(all))]]
 		cmd := exec.CommandContext(t.Context(), parts.Binary("ledgerlake-export"), "record", "--bare", strings.ToUpper(r.id), s.archive().Dir)
+		cmd.Env = s.env
+		var told strings.Builder
+		cmd.Stderr = &told
 		out, err := cmd.Output()
 		if err != nil || bytes.Count(out, []byte("\n")) != 1 {
-			t.Fatalf("record %s: %v\n%s", r.id, err, out)
+			t.Fatalf("record %s: %v\n%s%s", r.id, err, out, &told)
 		}
 		if diff := difference(value(t, r.value), value(t, out), ""); diff != "" {
 			t.Fatalf("record %s: %s\nsent %s\ngot  %s", r.id, diff, r.value, out)
