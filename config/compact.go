@@ -207,25 +207,8 @@ func (c *Compact) files() []Setting {
 	}
 }
 
-func (c *Compact) life() (settings []Setting) {
-	shared := Ingest{}
-	for _, s := range shared.life() {
-		l := &c.Log
-		switch s.Name {
-		case "shutdown-timeout":
-			s.Help, s.Value = "How long a clean stop may take; what a pass has not finished by then is thrown away, and harms nothing.", duration(&c.ShutdownTimeout, time.Second, time.Hour)
-		case "log-level":
-			s.Value = oneOf(&l.Level, "debug", "info", "warn", "error")
-		case "log-format":
-			s.Value = oneOf(&l.Format, "json", "console")
-		case "log-tenants":
-			s.Value = boolean(&l.Tenants)
-		case "progress":
-			s.Value = duration(&l.Progress, 0, 24*time.Hour)
-		}
-		settings = append(settings, s)
-	}
-	return settings
+func (c *Compact) life() []Setting {
+	return life(&c.Log, &c.ShutdownTimeout, "How long a clean stop may take; what a pass has not finished by then is thrown away, and harms nothing.")
 }
 
 // Check finds the faults that lie between settings. origins names where the

@@ -108,25 +108,8 @@ func (s *Stream) auditing(shared *Ingest) []Setting {
 	}
 }
 
-func (s *Stream) life() (settings []Setting) {
-	shared := Ingest{}
-	for _, one := range shared.life() {
-		l := &s.Log
-		switch one.Name {
-		case "shutdown-timeout":
-			one.Help, one.Value = "How long a clean stop may take; what is not stored by then is delivered once more.", duration(&s.ShutdownTimeout, time.Second, time.Hour)
-		case "log-level":
-			one.Value = oneOf(&l.Level, "debug", "info", "warn", "error")
-		case "log-format":
-			one.Value = oneOf(&l.Format, "json", "console")
-		case "log-tenants":
-			one.Value = boolean(&l.Tenants)
-		case "progress":
-			one.Value = duration(&l.Progress, 0, 24*time.Hour)
-		}
-		settings = append(settings, one)
-	}
-	return settings
+func (s *Stream) life() []Setting {
+	return life(&s.Log, &s.ShutdownTimeout, "How long a clean stop may take; what is not stored by then is delivered once more.")
 }
 
 // Check finds the faults that lie between settings.

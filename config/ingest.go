@@ -275,11 +275,16 @@ func (h *HTTP) settings() []Setting {
 }
 
 func (s *Ingest) life() []Setting {
-	l := &s.Log
+	return life(&s.Log, &s.ShutdownTimeout, "How long a clean stop may take after SIGTERM or SIGINT; then the process ends all the same, with exit code 1. A second signal ends it at once.")
+}
+
+// life returns the settings of what a process logs, and of how it ends; help says
+// what a stop means to it.
+func life(l *Log, shutdown *time.Duration, help string) []Setting {
 	return []Setting{
 		{
-			Name: "shutdown-timeout", Default: "20s", Help: "How long a clean stop may take after SIGTERM or SIGINT; then the process ends all the same, with exit code 1. A second signal ends it at once.",
-			Value: duration(&s.ShutdownTimeout, time.Second, time.Hour),
+			Name: "shutdown-timeout", Default: "20s", Help: help,
+			Value: duration(shutdown, time.Second, time.Hour),
 		},
 		{Name: "log-level", Default: "info", Help: "The least that is logged.", Value: oneOf(&l.Level, "debug", "info", "warn", "error")},
 		{
