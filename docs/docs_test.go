@@ -24,7 +24,7 @@ func walk(t *testing.T, suffix string, f func(path string, body []byte)) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && path != root && (slices.Contains([]string{"testdata", "data", "bin"}, d.Name()) || strings.HasPrefix(d.Name(), ".")) {
+		if d.IsDir() && path != root && (slices.Contains([]string{"testdata", "data", "bin", "node_modules"}, d.Name()) || strings.HasPrefix(d.Name(), ".")) {
 			return fs.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(path, suffix) {
