@@ -16,6 +16,7 @@ const (
 	prom      = "github.com/prometheus/client_golang"
 	oauth2    = "golang.org/x/oauth2"
 	note      = "golang.org/x/mod/sumdb/note"
+	otel      = "go.opentelemetry.io/otel"
 )
 
 // kafka is franz-go without kfake, the embedded broker.
@@ -30,6 +31,9 @@ var talking = []string{"log", "log/slog", "flag", "expvar", "os/signal"}
 
 // impure are the packages by which equal inputs could give different bytes.
 var impure = append([]string{"time", "os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...)
+
+// impureButTime are those of a package that has instants, and no clock.
+var impureButTime = impure[1:]
 
 // Rooms is the table, lowest first. ARCHITECTURE.md draws it.
 var Rooms = []Room{
@@ -247,6 +251,43 @@ var Rooms = []Room{
 		Imports: []string{"audit", "chain", "proof/prooftest"},
 	},
 	{
+		// What applications have of their ledger.
+		Folder: "ledger", Never: impureButTime,
+		Imports:     []string{"audit", "chain"},
+		TestImports: []string{"ledger/memory", "ledger/scrub", "ledger/ledgertest", "internal/workload", "redact"},
+	},
+	{
+		Folder: "ledger/memory", Never: talking,
+		Imports:     []string{"audit", "chain", "redact", "ledger"},
+		Drivers:     []string{ulid},
+		TestImports: []string{"ledger/ledgertest", "ledger/scrub"},
+	},
+	{
+		Folder: "ledger/scrub", Never: talking,
+		Imports: []string{"audit", "redact", "ledger"},
+	},
+	{
+		// What every form of a ledger must do.
+		Folder: "ledger/ledgertest", TestOnly: true,
+		Imports: []string{"audit", "chain", "ledger"},
+	},
+	{
+		// A ledger over an archive.
+		Folder: "ledger/archived", Never: talking,
+		Imports:     []string{"audit", "chain", "archive", "control", "export", "ledger"},
+		Drivers:     slices.Concat(kafka, []string{ulid, note}),
+		TestImports: []string{"ledger/ledgertest", "proof/prooftest"},
+		TestDrivers: []string{kfake},
+	},
+	{
+		// What producers send with.
+		Folder: "emit", Never: talking,
+		Imports:     []string{"audit", "ledger"},
+		Drivers:     []string{"github.com/twmb/franz-go/pkg/kgo", ulid},
+		TestImports: []string{"chain", "ledger/ledgertest", "ledger/memory"},
+		TestDrivers: []string{kfake, "github.com/twmb/franz-go/pkg/kadm"},
+	},
+	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
 		Imports: []string{
 			"audit", "archive", "chain", "redact", "s3sink", "pipeline", // whose settings it fills
@@ -262,10 +303,20 @@ var Rooms = []Room{
 		TestDrivers: []string{kfake},
 	},
 	{
+		// Spans of OpenTelemetry. It knows no engine.
+		Folder: "telemetry", Never: talking,
+		Drivers:     []string{otel, "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"},
+	},
+	{
 		// What the commands that run for long have in common.
 		Folder:  "daemon",
-		Imports: []string{"config", "s3sink", "pipeline"},
+		Imports: []string{"config", "s3sink", "pipeline", "telemetry"},
 		Drivers: slices.Concat(kafka, []string{zap, prom}),
+	},
+	{
+		// Holds docs/metrics.md against the metrics of commands.
+		Folder: "internal/metricspage", TestOnly: true,
+		Drivers: []string{prom},
 	},
 	{
 		// What a process signs with.
@@ -283,6 +334,10 @@ var Rooms = []Room{
 		// Events of every kind, to try formats and destinations with.
 		Folder: "export/event/eventtest", TestOnly: true,
 		Imports: []string{"audit", "chain", "redact", "archive", "export/event", "internal/workload"},
+	},
+	{
+		// How much memory another process took.
+		Folder: "internal/peak", Never: talking,
 	},
 	{
 		// The embedded Kafka and S3. It knows none of the engines.
@@ -311,34 +366,34 @@ var Rooms = []Room{
 	},
 	{
 		Folder:      "cmd/ingest",
-		Imports:     slices.Concat(product, []string{"config", "kafka", "daemon", "signing"}),
+		Imports:     slices.Concat(product, []string{"config", "kafka", "telemetry", "daemon", "signing"}),
 		Drivers:     slices.Concat(kafka, []string{zap, pflag, prom}),
-		TestDrivers: []string{kfake},
-		TestImports: []string{"awskms/kmstest"},
+		TestDrivers: []string{kfake, otel, "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"},
+		TestImports: []string{"awskms/kmstest", "internal/metricspage"},
 	},
 	{
 		Folder:      "cmd/compact",
-		Imports:     slices.Concat(product, []string{"control", "retention", "compaction", "config", "kafka", "daemon", "signing"}),
+		Imports:     slices.Concat(product, []string{"control", "retention", "compaction", "config", "kafka", "telemetry", "daemon", "signing"}),
 		Drivers:     slices.Concat(kafka, []string{ulid, zap, pflag, prom, note}),
 		TestDrivers: []string{kfake},
-		TestImports: []string{"internal/devstack", "internal/scan"},
+		TestImports: []string{"internal/devstack", "internal/scan", "internal/metricspage"},
 	},
 	{
 		Folder:      "cmd/verify",
 		Imports:     slices.Concat(product, []string{"config", "kafka", "internal/reach", "proof/offline"}),
-		Drivers:     slices.Concat(kafka, []string{zap, pflag}), // copies of anchors lie in Kafka
-		TestImports: []string{"proof/prooftest"},
+		Drivers:     slices.Concat(kafka, []string{zap, pflag, prom}), // copies of anchors lie in Kafka
+		TestImports: []string{"proof/prooftest", "internal/metricspage"},
 		TestDrivers: []string{kfake},
 	},
 	{
 		Folder:      "cmd/export",
-		Imports:     slices.Concat(product, []string{"control", "config", "internal/reach", "export", "export/render", "export/replay", "export/serve", "export/sink", "export/stream", "kafka", "daemon"}),
+		Imports:     slices.Concat(product, []string{"control", "config", "internal/reach", "export", "export/render", "export/replay", "export/serve", "export/sink", "export/stream", "kafka", "telemetry", "daemon"}),
 		Drivers:     slices.Concat(kafka, []string{ulid, zap, prom}), // where changes of destinations are recorded
-		TestImports: []string{"internal/devstack", "proof/prooftest"},
+		TestImports: []string{"internal/devstack", "internal/metricspage", "proof/prooftest"},
 	},
 	{
 		Folder:      "cmd/devstack",
-		Imports:     slices.Concat(product, []string{"config", "internal/devstack", "internal/workload"}),
+		Imports:     slices.Concat(product, []string{"config", "internal/devstack", "internal/workload", "internal/peak"}),
 		Drivers:     slices.Concat(kafka, []string{parquetGo, zap, pflag}),
 		TestImports: []string{"proof/prooftest"},
 	},
@@ -365,7 +420,7 @@ var Rooms = []Room{
 	{
 		// Tests of the whole product, embedded and against real components.
 		Folder: "it", TestOnly: true,
-		Imports: slices.Concat(product, []string{"export", "export/event", "export/event/eventtest", "export/sink", "export/sink/httpsink", "export/sink/kafkasink", "export/sink/natssink", "export/sink/syslog", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload", "internal/scan"}),
+		Imports: slices.Concat(product, []string{"export", "export/event", "export/event/eventtest", "export/sink", "export/sink/httpsink", "export/sink/kafkasink", "export/sink/natssink", "export/sink/syslog", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload", "internal/scan", "internal/peak"}),
 		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, "github.com/transparency-dev/merkle", parquetGo, "golang.org/x/mod/sumdb/note", sync, "github.com/nats-io"}),
 	},
 }
