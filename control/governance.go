@@ -351,3 +351,10 @@ func (g *Governance) Gate(row *chain.Row) (e Erasure, hides bool) {
 	}
 	return e, !e.IsZero()
 }
+
+// Hides reports whether the order may still hide something of a row: it says what
+// to erase, and was not taken back. A policy's expiry is over with its receipt, for
+// all rows that it means were there when it was ordered.
+func (o *Order) Hides() bool {
+	return !o.Cancelled && o.Redaction != nil && (o.Receipted == 0 || o.Redaction.Target.Before == nil)
+}

@@ -129,6 +129,13 @@ func (r *Row) reaches(asked *rejectedRow) bool {
 	return o.Target.exact() || row.ArchivedAt.N <= cmp.Or(r.reach, r.ArchivedAt) || madeAt(row) <= r.CreatedAt
 }
 
+// Bounds returns how old a row must be that the redaction reaches, by either of two
+// times, in microseconds: archived until the first, or made, as created_at says,
+// until the second. Where always is true, it reaches rows of any age.
+func (r *Row) Bounds() (archived, made int64, always bool) {
+	return cmp.Or(r.reach, r.ArchivedAt), r.CreatedAt, r.Redaction != nil && r.Redaction.Target.exact()
+}
+
 // exact reports whether the target names a row or a place.
 func (t *Target) exact() bool { return t.Record != nil || t.Within != nil || t.Log != nil }
 

@@ -55,6 +55,7 @@ func commands() []command {
 		{"range", "the records of a range of time, of one tenant or all", timeRange},
 		{"record", "the record of an id, or of a place in a log", record},
 		{"subject", "all records of a person, in all logs", subject},
+		{"sql", "views and queries by which DuckDB, Athena, Trino or Spark read the archive", sqlViews},
 		{"replay", "a bundle from which a turn or a decision can be run again", replayTurn},
 		{"serve", "answer over HTTP, with a page for people", serveArchive},
 		{"token", "make a token for serve", tokens},

@@ -159,6 +159,12 @@ var Rooms = []Room{
 		TestImports: []string{"internal/workload", "redact", "proof", "archive"},
 	},
 	{
+		// SQL by which engines read an archive, as text. Pure.
+		Folder: "export/sqlview", Never: append([]string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
+		Imports:     []string{"audit", "chain", "archive", "control"},
+		TestImports: []string{"parquet"},
+	},
+	{
 		// Bundles from which a turn can be run again.
 		Folder: "export/replay", Never: append([]string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand"}, talking...),
 		Imports:     []string{"audit", "chain", "export", "export/render"},
@@ -306,6 +312,12 @@ var Rooms = []Room{
 		// Spans of OpenTelemetry. It knows no engine.
 		Folder: "telemetry", Never: talking,
 		Drivers:     []string{otel, "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"},
+		TestImports: []string{"telemetry/telemetrytest"},
+	},
+	{
+		// A collector.
+		Folder: "telemetry/telemetrytest", TestOnly: true,
+		Drivers: []string{"go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"},
 	},
 	{
 		// What the commands that run for long have in common.
@@ -368,15 +380,15 @@ var Rooms = []Room{
 		Folder:      "cmd/ingest",
 		Imports:     slices.Concat(product, []string{"config", "kafka", "telemetry", "daemon", "signing"}),
 		Drivers:     slices.Concat(kafka, []string{zap, pflag, prom}),
-		TestDrivers: []string{kfake, otel, "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"},
-		TestImports: []string{"awskms/kmstest", "internal/metricspage"},
+		TestDrivers: []string{kfake, otel},
+		TestImports: []string{"awskms/kmstest", "internal/metricspage", "telemetry/telemetrytest"},
 	},
 	{
 		Folder:      "cmd/compact",
 		Imports:     slices.Concat(product, []string{"control", "retention", "compaction", "config", "kafka", "telemetry", "daemon", "signing"}),
 		Drivers:     slices.Concat(kafka, []string{ulid, zap, pflag, prom, note}),
 		TestDrivers: []string{kfake},
-		TestImports: []string{"internal/devstack", "internal/scan", "internal/metricspage"},
+		TestImports: []string{"internal/devstack", "internal/scan", "internal/metricspage", "telemetry/telemetrytest"},
 	},
 	{
 		Folder:      "cmd/verify",
@@ -387,9 +399,9 @@ var Rooms = []Room{
 	},
 	{
 		Folder:      "cmd/export",
-		Imports:     slices.Concat(product, []string{"control", "config", "internal/reach", "export", "export/render", "export/replay", "export/serve", "export/sink", "export/stream", "kafka", "telemetry", "daemon"}),
+		Imports:     slices.Concat(product, []string{"control", "config", "internal/reach", "export", "export/render", "export/replay", "export/serve", "export/sink", "export/sqlview", "export/stream", "kafka", "telemetry", "daemon"}),
 		Drivers:     slices.Concat(kafka, []string{ulid, zap, prom}), // where changes of destinations are recorded
-		TestImports: []string{"internal/devstack", "internal/metricspage", "proof/prooftest"},
+		TestImports: []string{"internal/devstack", "internal/metricspage", "telemetry/telemetrytest", "proof/prooftest"},
 	},
 	{
 		Folder:      "cmd/devstack",
