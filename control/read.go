@@ -34,7 +34,7 @@ const readTries = 5
 // grows with what governs, not with what is governed; one data file or eight
 // segments are in memory at a time. It is used by one goroutine at a time.
 type Reader struct {
-	src   *keeper
+	src   *archive.Keeper
 	o     ReadOptions
 	lines map[archive.Line]*lineReader
 }
@@ -44,7 +44,7 @@ func NewReader(src archive.Source, o ReadOptions) *Reader {
 	if o.Topic == "" {
 		o.Topic = audit.ControlTopic
 	}
-	return &Reader{src: &keeper{Source: src}, o: o, lines: map[archive.Line]*lineReader{}}
+	return &Reader{src: archive.NewKeeper(src), o: o, lines: map[archive.Line]*lineReader{}}
 }
 
 // Read reads what governs an archive, once.
@@ -65,7 +65,7 @@ func Read(ctx context.Context, src archive.Source, o ReadOptions) (*Governance, 
 // for a hold may be among what could not be read. What can be read of it still
 // hides ([Governance.Gate]). An error means that nothing is known of any tenant.
 func (r *Reader) Read(ctx context.Context) (*Governance, error) {
-	r.src.turn()
+	r.src.Turn()
 	lines, err := archive.LinesOf(ctx, r.src, r.o.Topic)
 	if err != nil {
 		return nil, fmt.Errorf("control topic %s: %w", r.o.Topic, err)

@@ -30,17 +30,11 @@ const anchorsParallel = 16
 
 // A trail is what the anchors of a line say, up to the newest one that counts.
 type trail struct {
-	notes []*anchorNote // from a full one on; empty where no anchor counts
+	notes []*archive.AnchorVersion // from a full one on; empty where no anchor counts
 	// All anchors below next were read for the keys that they introduce.
 	next  int64
 	last  chain.Hash // of the text of the one before next
 	since int64      // time of the first that lists control keys, microseconds; 0: none does
-}
-
-type anchorNote struct {
-	*archive.Anchor
-	note *sign.Note
-	sum  chain.Hash
 }
 
 // ordinal returns that of the newest segment that anchors cover, -1 for none.
@@ -99,17 +93,17 @@ func (t *trail) read(ctx context.Context, lr *lineReader) error {
 }
 
 // good returns how many of the notes there are up to the newest one that counts.
-func (lr *lineReader) good(ctx context.Context, notes []*anchorNote) (good int, err error) {
+func (lr *lineReader) good(ctx context.Context, notes []*archive.AnchorVersion) (good int, err error) {
 	if lr.ring.Empty() {
 		return len(notes), nil
 	}
 	for i, n := range notes {
-		v, err := archive.Verdict(ctx, lr.r.src, lr.ring, lr.r.o.Root.ArchiveID, n.note, sign.Anchor, n.Time.Time)
+		v, err := archive.Verdict(ctx, lr.r.src, lr.ring, lr.r.o.Root.ArchiveID, n.Note, sign.Anchor, n.Time.Time)
 		switch {
 		case err != nil:
 			return 0, err
 		case v == sign.Bad:
-			return 0, fmt.Errorf("%w: anchor %d: one of its signatures (%s) is not that of the key", ErrAnchors, n.Number, archive.Signers(n.note))
+			return 0, fmt.Errorf("%w: anchor %d: one of its signatures (%s) is not that of the key", ErrAnchors, n.Number, archive.Signers(n.Note))
 		case v == sign.Good:
 			good = i + 1
 			lr.introduce(n.Keys)
@@ -131,8 +125,8 @@ func (lr *lineReader) introduce(k archive.AnchorKeys) (grown bool) {
 
 // anchors reads from src the anchors from ≤ number < to, each of which follows the one
 // before it.
-func (lr *lineReader) anchors(ctx context.Context, src archive.Source, from, to int64) ([]*anchorNote, error) {
-	notes := make([]*anchorNote, to-from)
+func (lr *lineReader) anchors(ctx context.Context, src archive.Source, from, to int64) ([]*archive.AnchorVersion, error) {
+	notes := make([]*archive.AnchorVersion, to-from)
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(anchorsParallel)
 	for i := range notes {
@@ -145,34 +139,22 @@ func (lr *lineReader) anchors(ctx context.Context, src archive.Source, from, to 
 		return nil, err
 	}
 	for i := 1; i < len(notes); i++ {
-		if err := notes[i].FollowsAnchor(notes[i-1].Anchor, notes[i-1].sum); err != nil {
+		if err := notes[i].FollowsAnchor(notes[i-1].Anchor, notes[i-1].SHA256); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrAnchors, err)
 		}
 	}
 	return notes, nil
 }
 
-func (lr *lineReader) anchor(ctx context.Context, src archive.Source, number int64) (*anchorNote, error) {
-	body, err := src.Get(ctx, archive.AnchorKey(lr.line, number))
-	if errors.Is(err, archive.ErrNotFound) || errors.Is(err, archive.ErrDamaged) {
-		return nil, fmt.Errorf("%w: anchor %d: %s: restore it", ErrAnchors, number, err)
+func (lr *lineReader) anchor(ctx context.Context, src archive.Source, number int64) (*archive.AnchorVersion, error) {
+	a, err := archive.ReadAnchor(ctx, src, &lr.r.o.Root, lr.line, number)
+	switch {
+	case errors.Is(err, archive.ErrNotFound):
+		return nil, fmt.Errorf("%w: %v: restore it", ErrAnchors, err) // compaction takes no anchor: no other try finds it
+	case errors.Is(err, archive.ErrOtherAnchor):
+		return nil, fmt.Errorf("%w: %w", ErrAnchors, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("anchor %d: %w", number, err)
-	}
-	n, err := sign.Parse(body)
-	if err != nil {
-		return nil, fmt.Errorf("%w: anchor %d: %w", ErrAnchors, number, err)
-	}
-	a, err := archive.DecodeAnchor(n.Text)
-	root := &lr.r.o.Root
-	if err == nil && (a.Line() != lr.line || a.Number != number || a.ArchiveID != root.ArchiveID || a.ArchiveSHA256 != root.SHA256) {
-		err = errors.New("it is that of another archive or line")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: anchor %d: %w", ErrAnchors, number, err)
-	}
-	return &anchorNote{a, n, archive.TextHash(n.Text)}, nil
+	return a, err
 }
 
 // readAll reads all anchors for the keys that they introduce, once: there may be
@@ -198,17 +180,17 @@ func (t *trail) readAll(ctx context.Context, lr *lineReader) (grown bool, err er
 		for _, n := range notes {
 			t.note(ctx, lr, n)
 		}
-		t.next, t.last = t.next+int64(len(notes)), notes[len(notes)-1].sum
+		t.next, t.last = t.next+int64(len(notes)), notes[len(notes)-1].SHA256
 	}
 	return grown, nil
 }
 
 // note takes down since when control keys are in force.
-func (t *trail) note(ctx context.Context, lr *lineReader, n *anchorNote) {
+func (t *trail) note(ctx context.Context, lr *lineReader, n *archive.AnchorVersion) {
 	if t.since != 0 || len(n.Keys.Control) == 0 {
 		return
 	}
-	v, err := archive.Verdict(ctx, lr.r.src, lr.ring, lr.r.o.Root.ArchiveID, n.note, sign.Anchor, n.Time.Time)
+	v, err := archive.Verdict(ctx, lr.r.src, lr.ring, lr.r.o.Root.ArchiveID, n.Note, sign.Anchor, n.Time.Time)
 	if err == nil && v == sign.Good {
 		t.since = n.Time.UnixMicro()
 	}

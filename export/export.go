@@ -13,7 +13,8 @@
 // longer says, it is not found by. Each row is checked before it leaves, by the
 // hash of its content ([chain.Hasher.Check]); a stream also holds it against the
 // row before it. A row that does not check ends its log there with an error that
-// matches [ErrTampered]; other logs go on.
+// matches [ErrTampered]; other logs go on. So does a log that ends in front of rows
+// which the newest good anchor of its line states.
 //
 // A row may stand twice: the later one says so ([audit.Record.RepeatOf]), once
 // compaction has met it. Both are shown.
@@ -88,6 +89,7 @@ type Archive struct {
 	streams    atomic.Int64        // that are under way
 	known      segmentCache
 	ends       endCache
+	anchors    newestAnchors
 }
 
 // A view is the archive at one moment. What compaction takes of it meanwhile is
@@ -99,7 +101,8 @@ type view struct {
 }
 
 // Open opens an archive. The cost is a GET of ledgerlake.json, for each line what
-// [archive.ReadSnapshot] costs, and what [control.Reader.Read] does.
+// [archive.ReadSnapshot] and [archive.NewestGoodAnchor] cost, and what
+// [control.Reader.Read] does.
 //
 // The error matches [archive.ErrNotFound] where there is no archive, and
 // [ErrTampered] where it cannot be told what must be hidden. A line whose catalog
@@ -162,7 +165,7 @@ func (a *Archive) Refresh(ctx context.Context) error {
 		return unreadable(err)
 	}
 	a.view.Store(v)
-	a.src.turn()
+	a.src.keeper.Turn()
 	a.ends.turn()
 	return nil
 }

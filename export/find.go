@@ -93,7 +93,7 @@ func (f *found) add(rows []*Row, faults ...error) {
 // findIn looks through one line, by as many snapshots as it takes.
 func (a *Archive) findIn(ctx context.Context, v *view, l *lineView, q *lookup, into *found) error {
 	missed := &missing{}
-	return l.steady(ctx, func(s *archive.Snapshot) error {
+	return l.steady(ctx, q.tenant, func(s *archive.Snapshot) error {
 		pieces, faults, err := a.candidates(ctx, l, q, s)
 		if err != nil {
 			return err
@@ -123,8 +123,9 @@ const steadyTries = 20
 
 // steady does what reads a line by a snapshot, and does it again by a newer one
 // where something of it was gone, for compaction went on. What is wrong with the
-// line as a whole is given to broken.
-func (l *lineView) steady(ctx context.Context, read func(*archive.Snapshot) error, broken func(error) error) error {
+// line as a whole, or missing of the logs of a tenant ("" for all), is given to
+// broken.
+func (l *lineView) steady(ctx context.Context, tenant string, read func(*archive.Snapshot) error, broken func(error) error) error {
 	s, err := l.current()
 	for try := 1; ; try++ {
 		if errors.Is(err, ErrTampered) {
@@ -133,11 +134,21 @@ func (l *lineView) steady(ctx context.Context, read func(*archive.Snapshot) erro
 		if err != nil {
 			return err
 		}
-		if err = read(s); !errors.Is(err, archive.ErrNotFound) || try == steadyTries {
+		err = read(s)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, archive.ErrNotFound) || try == steadyTries {
 			return err
 		}
 		s, err = l.after(ctx, s)
 	}
+	for _, fault := range l.missing(tenant) {
+		if err := broken(fault); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // missing remembers which objects were gone, and which faults were told. An object

@@ -18,12 +18,13 @@ type Log struct {
 	First  int64      // the lowest seq that is still there; Next where all rows were cut
 	Next   int64      // its size: the seq that comes next
 	Head   chain.Hash // row_hash of the last row; genesis where there is none
+	Lacks  error      // where it ends in front of rows that an anchor states: an [ErrTampered]; else nil
 }
 
 // Logs returns the logs of a tenant, the control log too, by line; "" means of all
 // tenants. It reads what segments say of themselves, where it is not known yet.
 // Logs of lines that cannot be read are missing: the error matches [ErrTampered]
-// then, and comes with the others.
+// then, and where a log lacks rows, and comes with the others.
 func (a *Archive) Logs(ctx context.Context, tenant string) ([]Log, error) {
 	v := a.view.Load()
 	var all []Log
@@ -51,14 +52,23 @@ func (a *Archive) Tenants(ctx context.Context) ([]string, error) {
 }
 
 func (a *Archive) logsOf(ctx context.Context, l *lineView, tenant string) (logs []Log, err error) {
-	err = l.steady(ctx, func(s *archive.Snapshot) error {
+	var faults []error
+	err = l.steady(ctx, tenant, func(s *archive.Snapshot) error {
 		segments, err := l.segments(ctx, s)
 		if err == nil {
 			logs = a.logsIn(l.line, tenant, s, segments)
 		}
 		return err
-	}, func(err error) error { return err })
-	return logs, err
+	}, func(fault error) error { faults = append(faults, fault); return nil })
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range logs {
+		logs[i].Lacks = l.lacks[logs[i].Tenant]
+	}
+	return logs, errors.Join(faults...)
 }
 
 func (a *Archive) logsIn(line archive.Line, tenant string, s *archive.Snapshot, segments []*segment) []Log {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/ledgerlake/ledgerlake/archive"
@@ -31,92 +30,64 @@ func (c Cost) Sub(earlier Cost) Cost {
 // Cost returns what was read since Open, and by it.
 func (a *Archive) Cost() Cost { return a.src.cost() }
 
-// A meter counts what is read, and keeps the parts of catalogs, which never
-// change, from one [Archive.Refresh] to the next: those that were asked for in the
-// last one.
+// A meter counts what is read, and keeps what never changes, from one
+// [Archive.Refresh] to the next: see [archive.Keeper].
 type meter struct {
-	src                                            archive.Ranger
-	gets, lists, bytes, segmentGets, segmentsBytes atomic.Int64
-
-	mu        sync.Mutex
-	kept, now map[string][]byte
+	counter
+	keeper *archive.Keeper
 }
 
-func newMeter(src archive.Ranger) *meter { return &meter{src: src, now: map[string][]byte{}} }
-
-func (m *meter) cost() Cost {
-	return Cost{m.gets.Load(), m.lists.Load(), m.bytes.Load(), m.segmentGets.Load(), m.segmentsBytes.Load()}
-}
-
-func (m *meter) got(key string, n int) {
-	m.gets.Add(1)
-	m.bytes.Add(int64(n))
-	if strings.HasPrefix(key, archive.LogPrefix) {
-		m.segmentGets.Add(1)
-		m.segmentsBytes.Add(int64(n))
-	}
-}
-
-// turn lets go of parts that no catalog named since the last turn.
-func (m *meter) turn() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.kept, m.now = m.now, map[string][]byte{}
+func newMeter(src archive.Ranger) *meter {
+	m := &meter{counter: counter{src: src}}
+	m.keeper = archive.NewKeeper(&m.counter)
+	return m
 }
 
 // Get implements [archive.Source].
-func (m *meter) Get(ctx context.Context, key string) ([]byte, error) {
-	if isPart(key) {
-		return m.part(ctx, key)
-	}
-	return m.get(ctx, key)
+func (m *meter) Get(ctx context.Context, key string) ([]byte, error) { return m.keeper.Get(ctx, key) }
+
+// A counter counts what is read.
+type counter struct {
+	src                                            archive.Ranger
+	gets, lists, bytes, segmentGets, segmentsBytes atomic.Int64
 }
 
-func (m *meter) get(ctx context.Context, key string) ([]byte, error) {
-	body, err := m.src.Get(ctx, key)
-	m.got(key, len(body))
+func (c *counter) cost() Cost {
+	return Cost{c.gets.Load(), c.lists.Load(), c.bytes.Load(), c.segmentGets.Load(), c.segmentsBytes.Load()}
+}
+
+func (c *counter) got(key string, n int) {
+	c.gets.Add(1)
+	c.bytes.Add(int64(n))
+	if strings.HasPrefix(key, archive.LogPrefix) {
+		c.segmentGets.Add(1)
+		c.segmentsBytes.Add(int64(n))
+	}
+}
+
+// Get implements [archive.Source].
+func (c *counter) Get(ctx context.Context, key string) ([]byte, error) {
+	body, err := c.src.Get(ctx, key)
+	c.got(key, len(body))
 	return body, err
 }
 
-func isPart(key string) bool {
-	return strings.HasPrefix(key, "catalog/") && strings.Contains(key, "/part/")
-}
-
-func (m *meter) part(ctx context.Context, key string) ([]byte, error) {
-	m.mu.Lock()
-	body, ok := m.now[key]
-	if !ok {
-		body, ok = m.kept[key]
-	}
-	m.mu.Unlock()
-	if !ok {
-		var err error
-		if body, err = m.get(ctx, key); err != nil {
-			return nil, err
-		}
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.now[key] = body
-	return body, nil
-}
-
 // GetTail implements [archive.Source].
-func (m *meter) GetTail(ctx context.Context, key string, n int64) ([]byte, int64, error) {
-	tail, size, err := m.src.GetTail(ctx, key, n)
-	m.got(key, len(tail))
+func (c *counter) GetTail(ctx context.Context, key string, n int64) ([]byte, int64, error) {
+	tail, size, err := c.src.GetTail(ctx, key, n)
+	c.got(key, len(tail))
 	return tail, size, err
 }
 
 // GetRange implements [archive.Ranger].
-func (m *meter) GetRange(ctx context.Context, key string, offset, n int64) ([]byte, error) {
-	b, err := m.src.GetRange(ctx, key, offset, n)
-	m.got(key, len(b))
+func (c *counter) GetRange(ctx context.Context, key string, offset, n int64) ([]byte, error) {
+	b, err := c.src.GetRange(ctx, key, offset, n)
+	c.got(key, len(b))
 	return b, err
 }
 
 // List implements [archive.Source].
-func (m *meter) List(ctx context.Context, prefix, after string) iter.Seq2[archive.Object, error] {
-	m.lists.Add(1)
-	return m.src.List(ctx, prefix, after)
+func (c *counter) List(ctx context.Context, prefix, after string) iter.Seq2[archive.Object, error] {
+	c.lists.Add(1)
+	return c.src.List(ctx, prefix, after)
 }

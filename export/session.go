@@ -128,7 +128,7 @@ func (s *sessionReader) trim() {
 // pieces lists the objects of all lines that have the tenant.
 func (s *sessionReader) pieces(ctx context.Context) (all []*sessionPiece, err error) {
 	for _, l := range s.v.lines {
-		err := l.steady(ctx, func(snap *archive.Snapshot) error {
+		err := l.steady(ctx, s.q.tenant, func(snap *archive.Snapshot) error {
 			pieces, faults, err := s.a.candidates(ctx, l, s.q, snap)
 			if err != nil {
 				return err

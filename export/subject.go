@@ -23,7 +23,7 @@ func (a *Archive) Subject(ctx context.Context, tenant, user string) iter.Seq2[*R
 		v := a.view.Load()
 		for _, l := range v.lines {
 			s := &subjectReader{a: a, v: v, l: l, q: q, missed: &missing{}, next: map[string]int64{}, yield: yield}
-			err := l.steady(ctx, func(snap *archive.Snapshot) error { return s.read(ctx, snap) }, s.fault)
+			err := l.steady(ctx, q.tenant, func(snap *archive.Snapshot) error { return s.read(ctx, snap) }, s.fault)
 			if errors.Is(err, errStop) {
 				return
 			}

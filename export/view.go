@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 )
@@ -16,28 +18,129 @@ type lineView struct {
 	a    *Archive
 	line archive.Line
 
-	mu   sync.Mutex
-	snap *archive.Snapshot
-	err  error // why there is no snapshot to go by
+	mu    sync.Mutex
+	snap  *archive.Snapshot
+	lacks map[string]error // by tenant: logs that end in front of rows that an anchor states
+	err   error            // why there is no snapshot to go by
 }
 
 // take takes a snapshot. What it returns is the store's; what is wrong with the
 // line is kept for those who ask for it.
 func (l *lineView) take(ctx context.Context) error {
 	l.a.tell("%s/%d: catalog and segments", l.line.Topic, l.line.Partition)
+	for try := 1; ; try++ {
+		s, lacks, err := l.look(ctx)
+		switch {
+		case err == nil:
+			l.snap, l.lacks, l.err = s, lacks, nil
+			return nil
+		case errors.Is(err, archive.ErrCatalog), errors.Is(err, archive.ErrBreaks), errors.Is(err, archive.ErrDamaged), errors.Is(err, archive.ErrTrail):
+			l.snap, l.lacks, l.err = nil, nil, tampered("%s/%d: %w", l.line.Topic, l.line.Partition, err)
+			return nil
+		case errors.Is(err, archive.ErrNotFound) && try < steadyTries: // compaction went on
+		default:
+			return fmt.Errorf("%s/%d: %w", l.line.Topic, l.line.Partition, err)
+		}
+	}
+}
+
+// look takes a snapshot, and holds it against the newest good anchor.
+func (l *lineView) look(ctx context.Context) (*archive.Snapshot, map[string]error, error) {
+	s, err := l.snapshot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	good, err := l.a.anchors.newest(ctx, l.a, l.line)
+	if good == nil || err != nil || s.Next() > good.Ordinal {
+		return s, nil, err
+	}
+	// The anchor may be newer. What is listed now was there before it.
+	if s, err = l.snapshot(ctx); err != nil || s.Next() > good.Ordinal {
+		return s, nil, err
+	}
+	heads, err := good.AllHeads(ctx, l.a.src, &l.a.root)
+	if err != nil {
+		return nil, nil, fmt.Errorf("it ends in front of segment %d, which an anchor covers: %w", s.Next(), err)
+	}
+	segments, err := l.segments(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, l.lacking(good, heads, l.a.logsIn(l.line, "", s, segments)), nil
+}
+
+func (l *lineView) snapshot(ctx context.Context) (*archive.Snapshot, error) {
 	s, err := archive.ReadSnapshot(ctx, l.a.src, l.line, l.a.checkNote())
 	if err == nil && s.Catalog != nil && s.Catalog.ArchiveID != l.a.root.ArchiveID {
 		err = fmt.Errorf("%s: it is of another archive: %w", s.Catalog.Key, archive.ErrCatalog)
 	}
-	switch {
-	case err == nil:
-		l.snap, l.err = s, nil
-	case errors.Is(err, archive.ErrCatalog), errors.Is(err, archive.ErrBreaks), errors.Is(err, archive.ErrDamaged):
-		l.snap, l.err = nil, tampered("%s/%d: %w", l.line.Topic, l.line.Partition, err)
-	default:
-		return fmt.Errorf("%s/%d: %w", l.line.Topic, l.line.Partition, err)
+	return s, err
+}
+
+// lacking returns which logs are shorter than an anchor states.
+func (l *lineView) lacking(good *archive.AnchorVersion, heads map[string]archive.AnchorHead, logs []Log) map[string]error {
+	next := make(map[string]int64, len(logs))
+	for i := range logs {
+		next[logs[i].Tenant] = logs[i].Next
 	}
-	return nil
+	lacks := map[string]error{}
+	for tenant, h := range heads {
+		if n := next[tenant]; n < h.Size {
+			lacks[tenant] = tampered("%s/%d: the log of tenant %.80q ends at seq %d, and anchor %d (of %s) states %d rows: restore the catalog of its line, or its segments up to %d",
+				l.line.Topic, l.line.Partition, tenant, n, good.Number, good.Time.UTC().Format(time.RFC3339), h.Size, good.Ordinal)
+		}
+	}
+	return lacks
+}
+
+// missing returns what is missing of the logs of a tenant, "" for all, as the line
+// was seen last.
+func (l *lineView) missing(tenant string) (faults []error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range slices.Sorted(maps.Keys(l.lacks)) {
+		if tenant == "" || tenant == t {
+			faults = append(faults, l.lacks[t])
+		}
+	}
+	return faults
+}
+
+// newestAnchors are the newest good anchors of lines.
+type newestAnchors struct {
+	mu     sync.Mutex
+	byLine map[archive.Line]newestAnchor
+}
+
+type newestAnchor struct {
+	number int64 // of the newest that is there
+	good   *archive.AnchorVersion
+}
+
+// newest returns the newest anchor of a line that counts; nil where none does. One
+// that was seen goes on counting: who takes anchors away hides nothing from who is
+// running.
+func (n *newestAnchors) newest(ctx context.Context, a *Archive, line archive.Line) (*archive.AnchorVersion, error) {
+	n.mu.Lock()
+	at, ok := n.byLine[line]
+	n.mu.Unlock()
+	if !ok {
+		at.number = -1
+	}
+	good, number, err := archive.NewestGoodAnchor(ctx, a.src, &a.root, line, a.ring, at.number)
+	if err != nil {
+		return nil, err
+	}
+	if at.number = number; good != nil && (at.good == nil || good.Number > at.good.Number) {
+		at.good = good
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.byLine == nil {
+		n.byLine = map[archive.Line]newestAnchor{}
+	}
+	n.byLine[line] = at
+	return at.good, nil
 }
 
 // current returns the snapshot to read by.

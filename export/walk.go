@@ -77,7 +77,7 @@ type logAt struct {
 
 // line walks along the line, by as many snapshots as it takes.
 func (w *walker) line(ctx context.Context) error {
-	return w.l.steady(ctx, func(s *archive.Snapshot) error { return w.snapshot(ctx, s) }, w.fault)
+	return w.l.steady(ctx, w.ask.tenant, func(s *archive.Snapshot) error { return w.snapshot(ctx, s) }, w.fault)
 }
 
 // fault yields what is wrong.

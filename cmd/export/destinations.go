@@ -18,6 +18,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/export/sink"
 	"github.com/ledgerlake/ledgerlake/export/stream"
+	"github.com/ledgerlake/ledgerlake/proof"
 )
 
 const statusHelp = `ledgerlake-export status prints how each destination stands, by what exporters left in the bucket: its state, how many rows
@@ -25,7 +26,9 @@ it has not got yet, dead letters, backfills. Nothing is written.
 
   ledgerlake-export status --bucket s3://audit
 
-Rows count until the cursor has passed them, those that the destination's filter drops too.
+Rows count until the cursor has passed them, those that the destination's filter drops too. Cursors are held against the
+archive: one that does not fit is named, with exit code 1, and so is a log of which the archive lacks rows that an anchor
+states. An exporter does not go on with such logs.
 `
 
 // status is the command that prints how destinations stand.
@@ -66,7 +69,7 @@ func status(ctx context.Context, c call) (int, error) {
 func printStatus(c call, all []*stream.Status, asJSON bool) (code int, err error) {
 	for _, s := range all {
 		for _, l := range s.Lines {
-			if l.Fault != "" {
+			if l.Fault != "" || len(l.Misfits) > 0 {
 				code = exitTampered
 			}
 		}
@@ -98,6 +101,9 @@ func printJSON(w io.Writer, v any) error {
 func printOne(w io.Writer, s *stream.Status) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(t, "%s\t%s, %s since %s", printable(s.Name), printable(s.Type), printable(s.State), moment(s.Since))
+	if n := misfits(s); n > 0 {
+		_, _ = fmt.Fprintf(t, ", stopped at %s", proof.Count(int64(n), "log"))
+	}
 	if s.Reason != "" {
 		_, _ = fmt.Fprintf(t, ": %s", printable(s.Reason))
 	}
@@ -110,16 +116,8 @@ func printOne(w io.Writer, s *stream.Status) error {
 	if s.Dropped > 0 {
 		_, _ = fmt.Fprintf(t, "  dropped\t%d rows, by retention, before they were delivered\n", s.Dropped)
 	}
-	for _, l := range s.Lines {
-		where := fmt.Sprintf("%s/%d", l.Topic, l.Partition)
-		switch {
-		case l.Fault != "":
-			_, _ = fmt.Fprintf(t, "  %s\t%s\n", where, printable(l.Fault))
-		case l.Stored == nil:
-			_, _ = fmt.Fprintf(t, "  %s\tnot begun, %d rows to go\n", where, l.Rows)
-		default:
-			_, _ = fmt.Fprintf(t, "  %s\t%d rows to go, cursors stored %s\n", where, l.Rows, moment(*l.Stored))
-		}
+	for i := range s.Lines {
+		printLine(t, &s.Lines[i])
 	}
 	for _, j := range s.Backfills {
 		how := "under way"
@@ -129,6 +127,37 @@ func printOne(w io.Writer, s *stream.Status) error {
 		_, _ = fmt.Fprintf(t, "  backfill %s\t%s, %d rows delivered of %d passed\n", j.ID, how, j.Delivered, j.Passed)
 	}
 	return t.Flush()
+}
+
+// misfits counts the logs of all lines that do not fit.
+func misfits(s *stream.Status) (n int) {
+	for i := range s.Lines {
+		n += len(s.Lines[i].Misfits)
+	}
+	return n
+}
+
+// misfitsShown is how many logs of a line are named, of those that do not fit; all
+// of them are in what --json prints.
+const misfitsShown = 10
+
+func printLine(w io.Writer, l *stream.LineStatus) {
+	where := fmt.Sprintf("%s/%d", printable(l.Topic), l.Partition)
+	switch {
+	case l.Fault != "":
+		_, _ = fmt.Fprintf(w, "  %s\t%s\n", where, printable(l.Fault))
+	case l.Stored == nil:
+		_, _ = fmt.Fprintf(w, "  %s\tnot begun, %d rows to go\n", where, l.Rows)
+	default:
+		_, _ = fmt.Fprintf(w, "  %s\t%d rows to go, cursors stored %s\n", where, l.Rows, moment(*l.Stored))
+	}
+	for i, m := range l.Misfits {
+		if i == misfitsShown {
+			_, _ = fmt.Fprintf(w, "\tand %d logs more that do not fit: --json names them\n", len(l.Misfits)-i)
+			break
+		}
+		_, _ = fmt.Fprintf(w, "\t%s\n", printable(m.Fault))
+	}
 }
 
 func exporterOf(s *stream.Status) string {

@@ -324,3 +324,35 @@ func TestOutputFiles(t *testing.T) {
 		t.Errorf("%q, %v", files, err)
 	}
 }
+
+// Where the newest segment of a line is gone that an anchor covers, no question to
+// the tenant whose rows it had is answered as if it were whole; others are.
+func TestAMissingEndIsSaid(t *testing.T) {
+	a, one := example()
+	one.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+	one.Anchor()
+	objects := a.Objects()
+	delete(objects, one.Key(2))
+	dir := lay(t, objects)
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"range", "--from", "2026-01-01"}, exitTampered},
+		{[]string{"range", "--from", "2026-01-01", "--tenant", "acme"}, exitTampered},
+		{[]string{"range", "--from", "2026-01-01", "--tenant", "globex"}, exitDone},
+		{[]string{"session", "--session", "sess-0", "--tenant", "acme"}, exitTampered},
+		{[]string{"subject", "--user", "user-1000", "--tenant", "acme"}, exitTampered},
+		{[]string{"turn", "--turn", "turn-0", "--tenant", "globex"}, exitDone},
+		{[]string{"turn", "--turn", "turn-0", "--tenant", "acme"}, exitTampered},
+		{[]string{"record", "--seq", "7", "--tenant", "acme"}, exitTampered},
+		{[]string{"replay", "--turn", "turn-0", "--tenant", "acme"}, exitTampered},
+	} {
+		var stdout, stderr bytes.Buffer
+		code, err := run(t.Context(), append(c.args, dir), nil, &stdout, &stderr)
+		said := strings.Contains(stderr.String(), `the log of tenant "acme" ends at seq 7, and anchor 1 (of 2026-`)
+		if code != c.code || err != nil || said != (c.code == exitTampered) {
+			t.Errorf("%v: exit %d, %v; %s", c.args, code, err, &stderr)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -174,7 +175,7 @@ func (s *stage) records(name string) (all []map[string]any) {
 func TestStream(t *testing.T) {
 	s := newStage(t)
 	const rows = 10
-	log := s.streaming(func() bool { return len(s.records("files")) >= rows }, "--stream.audit-topic", auditTopic, "--stream.audit-tenant", "ops", "--stream.poll", "100ms")
+	log := s.streaming(s.delivered, "--stream.audit-topic", auditTopic, "--stream.audit-tenant", "ops", "--stream.poll", "100ms")
 	if n := len(s.records("files")); n != rows {
 		t.Errorf("%d rows in files, want %d", n, rows)
 	}
@@ -240,28 +241,74 @@ func (s *stage) audited(change string) {
 }
 
 // A cursor that does not match the archive ends a start with exit code 1, and the
-// place is named.
+// place is named; status says the same, and counts none of its rows as rows to go.
 func TestStreamFindsATamperedCursor(t *testing.T) {
 	s := newStage(t)
-	s.streaming(func() bool { return len(s.records("files")) >= 10 }, "--stream.poll", "100ms")
+	s.streaming(s.delivered, "--stream.poll", "100ms")
 	const key = "export/files/cursor/audit.calls/"
-	for o, err := range s.bucket.List(t.Context(), key, "") {
-		if err != nil {
-			t.Fatal(err)
+	kept := s.cursors(key)
+	for name, c := range map[string]struct{ old, changed, says string }{
+		"hash":   {`"next":7,"rowHash":"`, `"next":7,"rowHash":"00000000`, "behind row hash 00000000"},
+		"seq":    {`"next":7,`, `"next":8,`, "stands at seq 8"},
+		"beyond": {`"next":1,"rowHash"`, `"next":90,"rowHash"`, "ends at seq 1"},
+		"epoch":  {`"epoch":0,"delivered":7`, `"epoch":3,"delivered":7`, "of epoch 3"},
+	} {
+		changed := 0
+		for at, body := range kept {
+			i := bytes.Index(body, []byte(c.old))
+			if i < 0 {
+				s.put(at, body)
+				continue
+			}
+			was := len(c.old)
+			if name == "hash" {
+				was += 8
+			}
+			s.put(at, slices.Concat(body[:i], []byte(c.changed), body[i+was:]))
+			changed++
 		}
-		body, tag, err := s.bucket.GetTagged(t.Context(), o.Key)
-		if err != nil {
-			t.Fatal(err)
+		if changed == 0 {
+			t.Fatalf("%s: no cursor has %s: %s", name, c.old, kept)
 		}
-		i := bytes.Index(body, []byte(`"rowHash":"`)) + len(`"rowHash":"`)
-		copy(body[i:], "00000000")
-		if _, err := s.bucket.Swap(t.Context(), o.Key, body, tag); err != nil {
-			t.Fatal(err)
+		out := s.want(exitTampered, []string{"the cursor does not match the archive", key, c.says}, "stream", "--config", s.file)
+		if strings.Contains(out, "export starts") {
+			t.Errorf("%s: it started all the same:\n%s", name, out)
+		}
+		s.want(exitTampered, []string{"files", "active", "stopped at " + fmt.Sprint(changed) + " log", "10 delivered, 0 to go", "the cursor does not match the archive", key, c.says}, "status")
+		s.want(exitTampered, []string{`"misfits": [`, `"tenant": "`, c.says}, "status", "--json")
+	}
+}
+
+// delivered reports whether all rows are, and the cursors are stored.
+func (s *stage) delivered() bool {
+	_, out := s.command("status")
+	return strings.Contains(out, "10 delivered, 0 to go")
+}
+
+// cursors reads the objects below a prefix.
+func (s *stage) cursors(prefix string) map[string][]byte {
+	s.t.Helper()
+	all := map[string][]byte{}
+	for o, err := range s.bucket.List(s.t.Context(), prefix, "") {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if all[o.Key], err = s.bucket.Get(s.t.Context(), o.Key); err != nil {
+			s.t.Fatal(err)
 		}
 	}
-	out := s.want(exitTampered, []string{"the cursor does not match the archive", key, "behind row hash 00000000"}, "stream", "--config", s.file)
-	if strings.Contains(out, "export starts") {
-		t.Errorf("it started all the same:\n%s", out)
+	return all
+}
+
+// put writes an object, whatever is there.
+func (s *stage) put(key string, body []byte) {
+	s.t.Helper()
+	_, tag, err := s.bucket.GetTagged(s.t.Context(), key)
+	if err == nil {
+		_, err = s.bucket.Swap(s.t.Context(), key, body, tag)
+	}
+	if err != nil {
+		s.t.Fatal(err)
 	}
 }
 

@@ -165,6 +165,9 @@ func (t *tailing) logs() (logs []export.Log, complete bool, err error) {
 func (t *tailing) log(l *export.Log) error {
 	name := nameOf(l)
 	p := t.at[name]
+	if p.next >= l.Next && l.Lacks != nil {
+		return t.stop(name, l.Lacks)
+	}
 	if p.next >= l.Next {
 		return nil
 	}

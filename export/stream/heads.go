@@ -3,7 +3,6 @@ package stream
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -27,9 +26,10 @@ type logHeads struct{ first, last *anchorHead }
 // An anchorHead is what one anchor says of one log.
 type anchorHead struct {
 	archive.AnchorHead
-	number int64
-	time   time.Time
-	note   string
+	number  int64
+	ordinal int64 // of the last segment that it covers
+	time    time.Time
+	note    string
 }
 
 // oldest returns the anchor from which on a restart has to look.
@@ -94,7 +94,7 @@ func (r *runner) readAnchor(ctx context.Context) (bool, error) {
 		if g == nil || h.Size <= g.Head {
 			continue
 		}
-		head := &anchorHead{h, a.Number, a.Time.Time, notes[h.Tenant]}
+		head := &anchorHead{h, a.Number, a.Ordinal, a.Time.Time, notes[h.Tenant]}
 		if l := r.heads.logs[h.Tenant]; l != nil {
 			l.last = head
 		} else {
@@ -119,6 +119,9 @@ func (r *runner) sendHeads(ctx context.Context) error {
 			delete(r.heads.logs, tenant)
 		case l.first.Size <= g.read.next:
 			due, l.first = l.first, l.last
+		case !r.behind && !g.behind && r.ordinal > l.first.ordinal:
+			// All that it covers was read.
+			r.stop(g, missing(g.Tenant, g.read.next, l.first.Size, l.first.number, l.first.time, l.first.ordinal))
 		}
 		if due == nil {
 			continue
@@ -240,17 +243,18 @@ func (w *watch) anchor(ctx context.Context, number int64) (*anchor, error) {
 	if a := w.anchors.held[number]; a != nil {
 		return a, nil
 	}
-	key := archive.AnchorKey(w.line, number)
-	body, err := w.e.s.Archive.Get(ctx, key)
-	if errors.Is(err, archive.ErrNotFound) {
+	v, err := archive.ReadAnchor(ctx, w.e.s.Archive, &w.e.s.Root, w.line, number)
+	switch {
+	case errors.Is(err, archive.ErrNotFound):
 		return nil, nil
-	}
-	if err != nil {
+	case errors.Is(err, archive.ErrOtherAnchor):
+		return nil, tampered("%s: %w", archive.AnchorKey(w.line, number), err)
+	case err != nil:
 		return nil, err
 	}
-	a, err := w.decode(ctx, body, number)
+	a, err := w.judge(ctx, v)
 	if err != nil {
-		return nil, tampered("%s: %w", key, err)
+		return nil, err
 	}
 	if len(w.anchors.held) >= anchorsHeld || w.anchors.held == nil {
 		w.anchors.held = map[int64]*anchor{}
@@ -259,28 +263,16 @@ func (w *watch) anchor(ctx context.Context, number int64) (*anchor, error) {
 	return a, nil
 }
 
-func (w *watch) decode(ctx context.Context, body []byte, number int64) (*anchor, error) {
-	n, err := sign.Parse(body)
-	if err != nil {
-		return nil, err
-	}
-	a, err := archive.DecodeAnchor(n.Text)
-	if err != nil {
-		return nil, err
-	}
-	root := &w.e.s.Root
-	if a.Line() != w.line || a.Number != number || a.ArchiveID != root.ArchiveID || a.ArchiveSHA256 != root.SHA256 {
-		return nil, fmt.Errorf("it is that of another archive or line")
-	}
+func (w *watch) judge(ctx context.Context, v *archive.AnchorVersion) (*anchor, error) {
 	if w.ring.Empty() {
-		return &anchor{a, true}, nil
+		return &anchor{v.Anchor, true}, nil
 	}
-	v, err := archive.Verdict(ctx, w.e.s.Archive, w.ring, root.ArchiveID, n, sign.Anchor, a.Time.Time)
+	state, err := archive.Verdict(ctx, w.e.s.Archive, w.ring, v.ArchiveID, v.Note, sign.Anchor, v.Time.Time)
 	if err != nil {
 		return nil, err
 	}
-	if v == sign.Bad {
-		return nil, fmt.Errorf("one of its signatures (%s) is not that of the key", archive.Signers(n))
+	if state == sign.Bad {
+		return nil, tampered("%s: one of its signatures (%s) is not that of the key", archive.AnchorKey(w.line, v.Number), archive.Signers(v.Note))
 	}
-	return &anchor{a, v == sign.Good}, nil
+	return &anchor{v.Anchor, state == sign.Good}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -56,6 +57,7 @@ func (r *runner) pass(ctx context.Context) (more bool, err error) {
 	if err := r.scan(ctx, r.v, before < 0); err != nil {
 		return false, err
 	}
+	r.miss()
 	if err := r.readHeads(ctx); err != nil {
 		return false, err
 	}
@@ -65,6 +67,23 @@ func (r *runner) pass(ctx context.Context) (more bool, err error) {
 		}
 	}
 	return r.behind || r.ordinal != before, r.flush(ctx)
+}
+
+// miss stops the lanes that have come to the end of their logs in front of rows
+// that an anchor states.
+func (r *runner) miss() {
+	if r.v.lacks == nil || r.behind || r.ordinal < r.v.next() {
+		return
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(r.v.lacks.heads)) {
+		g := r.laneOf(tenant)
+		if g == nil || g.stopped != nil || r.job.ended(g) {
+			continue
+		}
+		if err := r.v.lacks.of(tenant, g.read.next); err != nil {
+			r.stop(g, err)
+		}
+	}
 }
 
 // lingers reports whether what is new waits for more.

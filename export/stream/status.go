@@ -3,10 +3,13 @@ package stream
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
+	"github.com/ledgerlake/ledgerlake/export"
 )
 
 // A Status is how a destination stands, by what exporters left in the bucket.
@@ -38,7 +41,16 @@ type LineStatus struct {
 	Rows      int64         `json:"rows"`
 	Stored    *archive.Time `json:"stored"` // when its cursors were; null where there are none
 	Oldest    *archive.Time `json:"oldest"`
-	Fault     string        `json:"fault"`
+	Fault     string        `json:"fault"` // why nothing is known of it
+	// Misfits are the logs whose cursor is none of the archive, or of which the
+	// archive lacks rows that an anchor states; by tenant. Rows counts none of theirs.
+	Misfits []Misfit `json:"misfits"`
+}
+
+// A Misfit is a log that a destination cannot go on with.
+type Misfit struct {
+	Tenant string `json:"tenant"`
+	Fault  string `json:"fault"`
 }
 
 // A JobStatus is how far a backfill is.
@@ -50,8 +62,10 @@ type JobStatus struct {
 	Passed    int64         `json:"passed"` // rows that its cursors have passed
 }
 
-// ReadStatus reads how a destination stands. It costs the parts of all catalogs
-// and the metadata of all segments above them.
+// ReadStatus reads how a destination stands, and holds its cursors against the
+// archive as a start of an exporter does. It costs the parts of all catalogs, the
+// metadata of all segments above them, and each object in the middle of which a
+// cursor stands.
 func ReadStatus(ctx context.Context, src archive.Swapper, root archive.Root, keys *sign.Ring, name string, now func() time.Time) (*Status, error) {
 	state, err := ReadState(ctx, src, name)
 	if err != nil {
@@ -85,7 +99,7 @@ func ReadStatus(ctx context.Context, src archive.Swapper, root archive.Root, key
 }
 
 func (s *Status) line(ctx context.Context, e *Engine, l archive.Line) error {
-	st := LineStatus{Topic: l.Topic, TopicID: l.TopicID, Partition: l.Partition}
+	st := LineStatus{Topic: l.Topic, TopicID: l.TopicID, Partition: l.Partition, Misfits: []Misfit{}}
 	c, err := ReadCursors(ctx, e.s.Archive, e.s.Root.ArchiveID, s.Name, "", l)
 	if errors.Is(err, ErrCursor) {
 		st.Fault, err = err.Error(), nil
@@ -93,20 +107,9 @@ func (s *Status) line(ctx context.Context, e *Engine, l archive.Line) error {
 	if err != nil {
 		return err
 	}
-	r := &runner{e: e, d: e.destinations[0], line: l, watch: e.watches.of(l)}
-	if r.v, err = r.watch.view(ctx); err != nil {
-		st.Fault = err.Error()
-		s.Lines = append(s.Lines, st)
-		return ctx.Err()
-	}
-	ends, err := r.ends(ctx, r.v)
-	if err != nil {
-		return err
-	}
-	for tenant, end := range ends {
-		st.Rows += end.next
-		if c != nil && c.Of(tenant) != nil {
-			st.Rows -= min(c.Of(tenant).Next, end.next)
+	if st.Fault == "" {
+		if err := s.steady(ctx, e, l, c, &st); err != nil {
+			return err
 		}
 	}
 	if c != nil {
@@ -114,15 +117,70 @@ func (s *Status) line(ctx context.Context, e *Engine, l archive.Line) error {
 		for i := range c.Logs {
 			s.Delivered, s.Dead, s.Dropped = s.Delivered+c.Logs[i].Delivered, s.Dead+c.Logs[i].Dead, s.Dropped+c.Logs[i].Dropped
 		}
-		if c.Ordinal >= r.v.watermark() && c.Ordinal < r.v.next() {
-			st.Oldest = &archive.Time{Time: r.v.segment(c.Ordinal).Modified}
-		}
 	}
 	s.Rows += st.Rows
 	if st.Oldest != nil && (s.Oldest == nil || st.Oldest.Before(s.Oldest.Time)) {
 		s.Oldest = st.Oldest
 	}
 	s.Lines = append(s.Lines, st)
+	return nil
+}
+
+// steady holds cursors against a line, and does it again where compaction took what
+// was looked at.
+func (s *Status) steady(ctx context.Context, e *Engine, l archive.Line, c *Cursors, st *LineStatus) error {
+	r := &runner{e: e, d: e.destinations[0], line: l, watch: e.watches.of(l), doc: document{key: cursorKey(s.Name, "", l)}}
+	for try := 1; ; try++ {
+		err := s.hold(ctx, r, c, st)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, archive.ErrNotFound) && try < missTries:
+			r.watch.gone(r.v)
+		case errors.Is(err, archive.ErrNotFound), errors.Is(err, export.ErrTampered), errors.Is(err, archive.ErrCatalog), errors.Is(err, archive.ErrBreaks), errors.Is(err, archive.ErrDamaged):
+			st.Fault = err.Error()
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+// hold holds cursors, nil for none, against a line, and counts what is to go.
+func (s *Status) hold(ctx context.Context, r *runner, c *Cursors, st *LineStatus) (err error) {
+	if r.v, err = r.watch.view(ctx); err != nil {
+		return err
+	}
+	ends, err := r.ends(ctx, r.v)
+	if err != nil {
+		return err
+	}
+	faults := map[string]error{}
+	if c != nil {
+		if faults = r.verify(ctx, c); faults[""] != nil {
+			return faults[""]
+		}
+	}
+	if r.v.lacks != nil {
+		for tenant := range r.v.lacks.heads {
+			if err := r.v.lacks.of(tenant, ends[tenant].next); err != nil && faults[tenant] == nil {
+				faults[tenant] = err
+			}
+		}
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(faults)) {
+		st.Misfits = append(st.Misfits, Misfit{tenant, faults[tenant].Error()})
+		delete(ends, tenant)
+	}
+	for tenant, end := range ends {
+		st.Rows += end.next
+		if c != nil && c.Of(tenant) != nil {
+			st.Rows -= min(c.Of(tenant).Next, end.next)
+		}
+	}
+	if c != nil && c.Ordinal >= r.v.watermark() && c.Ordinal < r.v.next() {
+		st.Oldest = &archive.Time{Time: r.v.segment(c.Ordinal).Modified}
+	}
 	return nil
 }
 

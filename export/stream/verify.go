@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/chain"
 )
 
 // verify holds stored cursors against the archive and returns what does not match,
@@ -53,8 +54,9 @@ type verifier struct {
 	cutOff bool               // not all segments were looked at
 }
 
-// met holds the cursor of a log against the hash of the row in front of a seq.
-func (v *verifier) met(tenant string, next int64, hash fmt.Stringer, where string) {
+// met holds the cursor of a log against the hash of the row in front of a seq. No
+// row in front of it is of an epoch above epoch; -1 where that is not known.
+func (v *verifier) met(tenant string, next int64, hash chain.Hash, epoch int32, where string) {
 	g := v.open[tenant]
 	if v.ends == nil {
 		v.ends = map[string]int64{}
@@ -64,8 +66,11 @@ func (v *verifier) met(tenant string, next int64, hash fmt.Stringer, where strin
 		return
 	}
 	delete(v.open, tenant)
-	if g.RowHash.String() != hash.String() {
+	switch {
+	case *g.RowHash != hash:
 		v.fault(g, fmt.Sprintf("and that row of tenant %q has %s (%s)", tenant, hash, where))
+	case epoch >= 0 && g.Epoch > epoch:
+		v.fault(g, fmt.Sprintf("of epoch %d, and that row of tenant %q is of epoch %d (%s)", g.Epoch, tenant, epoch, where))
 	}
 }
 
@@ -79,7 +84,7 @@ func (v *verifier) cuts(context.Context) error {
 	}
 	for i := range v.r.v.catalog.Cuts {
 		c := &v.r.v.catalog.Cuts[i]
-		v.met(c.Tenant, c.Size, c.Head, v.r.v.catalog.Key)
+		v.met(c.Tenant, c.Size, c.Head, -1, v.r.v.catalog.Key)
 		if g := v.open[c.Tenant]; g != nil && g.Next < c.Size {
 			delete(v.open, c.Tenant) // the row is gone, and with it what could be asked
 		}
@@ -100,13 +105,14 @@ func (v *verifier) files(ctx context.Context) error {
 		}
 		for i := range files {
 			f := &files[i]
-			v.met(f.Tenant, f.FirstSeq, f.HeadIn, f.Key)
-			v.met(f.Tenant, f.LastSeq+1, f.HeadOut, f.Key)
-			if g := v.open[f.Tenant]; g != nil && g.Next > f.FirstSeq && g.Next <= f.LastSeq {
+			g := v.open[f.Tenant]
+			if g != nil && g.Next >= f.FirstSeq && g.Next <= f.LastSeq+1 && (g.Epoch > 0 || g.Next > f.FirstSeq && g.Next <= f.LastSeq) {
 				if err := v.file(ctx, f, g); err != nil {
 					return err
 				}
 			}
+			v.met(f.Tenant, f.FirstSeq, f.HeadIn, -1, f.Key)
+			v.met(f.Tenant, f.LastSeq+1, f.HeadOut, -1, f.Key)
 		}
 	}
 	return nil
@@ -122,9 +128,14 @@ func (v *verifier) file(ctx context.Context, f *archive.CatalogFile, g *Cursor) 
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Key, err)
 	}
-	file, _, err := archive.OpenDataFile(body, f)
+	file, m, err := archive.OpenDataFile(body, f)
 	if err != nil {
 		delete(v.open, g.Tenant) // what is wrong with it is said when it is read
+		return nil
+	}
+	v.met(f.Tenant, f.FirstSeq, f.HeadIn, m.Epoch, f.Key)
+	v.met(f.Tenant, f.LastSeq+1, f.HeadOut, m.Epoch, f.Key)
+	if v.open[f.Tenant] == nil {
 		return nil
 	}
 	for row, err := range file.Select("seq", "row_hash") {
@@ -132,7 +143,7 @@ func (v *verifier) file(ctx context.Context, f *archive.CatalogFile, g *Cursor) 
 			break
 		}
 		if row.Seq.N == g.Next-1 {
-			v.met(f.Tenant, g.Next, row.RowHash, f.Key)
+			v.met(f.Tenant, g.Next, row.RowHash, m.Epoch, f.Key)
 			return nil
 		}
 	}
@@ -181,8 +192,8 @@ func (v *verifier) segment(ctx context.Context, key string, void map[int64]bool)
 		if g := v.open[l.Tenant]; g != nil && g.Epoch < l.Epoch && g.Next > l.FirstSeq {
 			delete(v.open, l.Tenant) // a chain reset has declared void what it stands behind
 		}
-		v.met(l.Tenant, l.Size, l.HeadOut, key)
-		v.met(l.Tenant, l.FirstSeq, l.HeadIn, key)
+		v.met(l.Tenant, l.Size, l.HeadOut, l.Epoch, key)
+		v.met(l.Tenant, l.FirstSeq, l.HeadIn, l.Epoch, key)
 		if g := v.open[l.Tenant]; g != nil && g.Next > l.FirstSeq && g.Next < l.Size {
 			if err := v.rows(ctx, key, l.Tenant, g); err != nil {
 				return err
@@ -211,12 +222,12 @@ func (v *verifier) rows(ctx context.Context, key, tenant string, g *Cursor) erro
 	}
 	file, err := archive.OpenForeignSegment(body)
 	if err == nil {
-		for row, err := range file.Select("tenant_id", "seq", "row_hash") {
+		for row, err := range file.Select("tenant_id", "seq", "row_hash", "epoch") {
 			if err != nil {
 				break
 			}
 			if row.TenantID.S == tenant && row.Seq.N == g.Next-1 {
-				v.met(tenant, g.Next, row.RowHash, key)
+				v.met(tenant, g.Next, row.RowHash, int32(row.Epoch.N), key)
 				return nil
 			}
 		}

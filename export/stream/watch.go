@@ -20,6 +20,7 @@ type view struct {
 	catalog  *archive.CatalogVersion // nil where the line was never compacted
 	segments []archive.Object        // dense, from the watermark on
 	taken    time.Time               // when the catalog was read
+	lacks    *lacks                  // nil where it has all that its newest good anchor covers
 }
 
 func (v *view) watermark() int64 {
@@ -45,6 +46,29 @@ func (v *view) parts(day string) []archive.CatalogPartRef {
 	return parts
 }
 
+// lacks is what anchors state of a line that ends in front of what they cover: its
+// newest segments are gone, or the catalog is an older one than there was.
+type lacks struct {
+	anchor *archive.AnchorVersion
+	heads  map[string]archive.AnchorHead // by tenant
+}
+
+// of returns what is missing of a log that ends in front of a seq; nil where nothing
+// is. A chain reset declares no row void that an anchor covers.
+func (l *lacks) of(tenant string, next int64) error {
+	if l == nil || next >= l.heads[tenant].Size {
+		return nil
+	}
+	a := l.anchor
+	return missing(tenant, next, l.heads[tenant].Size, a.Number, a.Time.Time, a.Ordinal)
+}
+
+// missing says that a log ends in front of rows that an anchor states.
+func missing(tenant string, next, size, anchor int64, at time.Time, ordinal int64) error {
+	return tampered("the log of tenant %q ends at seq %d, and anchor %d (of %s) states %d rows: restore the catalog of its line, or its segments up to %d",
+		tenant, next, anchor, at.UTC().Format(time.RFC3339), size, ordinal)
+}
+
 // watches are the lines that lanes look at, so that all of one line cost what one
 // does.
 type watches struct {
@@ -57,7 +81,7 @@ func (w *watches) of(l archive.Line) *watch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.lines[l] == nil {
-		w.lines[l] = &watch{e: w.e, line: l, ring: w.e.s.Keys.Clone()}
+		w.lines[l] = &watch{e: w.e, line: l, ring: w.e.s.Keys.Clone(), newest: -1}
 	}
 	return w.lines[l]
 }
@@ -72,6 +96,8 @@ type watch struct {
 	mu      sync.Mutex
 	v       *view
 	looked  time.Time
+	newest  int64 // number of the newest anchor that was found, -1 before
+	good    *archive.AnchorVersion
 	anchors anchors
 	known   map[string]*archive.Segment // metadata of segments, by key; without frontiers
 }
@@ -133,6 +159,9 @@ func (w *watch) grow(ctx context.Context) error {
 	if w.looked = w.e.s.Now(); len(more) > 0 {
 		v := *w.v
 		v.segments = append(v.segments[:len(v.segments):len(v.segments)], more...)
+		if v.lacks != nil && v.next() > v.lacks.anchor.Ordinal {
+			v.lacks = nil
+		}
 		w.v = &v
 	}
 	return nil
@@ -141,39 +170,92 @@ func (w *watch) grow(ctx context.Context) error {
 // viewTries is how often a view is begun anew because compaction went on.
 const viewTries = 10
 
-// take reads the catalog, and lists what lies above it.
+// take reads the catalog, lists what lies above it, and holds that against the
+// newest good anchor. What is listed once the anchor was read is decisive: its
+// segments were there before it.
 func (w *watch) take(ctx context.Context) error {
-	src := w.e.s.Archive
+	var good *archive.AnchorVersion
 	for range viewTries {
-		c, err := archive.NewestCatalog(ctx, src, w.line, archive.CatalogsSignedBy(src, w.ring, w.e.s.Root.ArchiveID))
+		v, err := w.look(ctx)
 		if err != nil {
 			return err
 		}
-		if c != nil && c.ArchiveID != w.e.s.Root.ArchiveID {
-			return fmt.Errorf("%s: it is of another archive: %w", c.Key, archive.ErrCatalog)
+		if v == nil {
+			continue // compaction went on
 		}
-		v := &view{line: w.line, catalog: c, taken: w.e.s.Now()}
-		v.segments, err = archive.ListSegments(ctx, src, w.line, v.watermark())
-		if err != nil && !errors.Is(err, archive.ErrBreaks) {
-			return err
+		decisive := good != nil
+		if !decisive {
+			if good, err = w.newestGood(ctx); err != nil {
+				return err
+			}
 		}
-		version := int64(-1)
-		if c != nil {
-			version = c.Version
-		}
-		newer, fault := archive.NewestCatalogObject(ctx, src, w.line, version)
-		switch {
-		case fault != nil:
-			return fault
-		case newer != nil:
-			continue
-		case err != nil:
-			return err
+		if good != nil && v.next() <= good.Ordinal {
+			if !decisive {
+				continue
+			}
+			if v.lacks, err = w.lacking(ctx, good); err != nil {
+				return err
+			}
 		}
 		w.v, w.looked = v, w.e.s.Now()
 		return nil
 	}
 	return fmt.Errorf("%s: its catalog went on %d times while it was read: try again", archive.CatalogPrefix(w.line), viewTries)
+}
+
+// look reads the catalog and lists what lies above it; nil where compaction went on
+// meanwhile.
+func (w *watch) look(ctx context.Context) (*view, error) {
+	src := w.e.s.Archive
+	c, err := archive.NewestCatalog(ctx, src, w.line, archive.CatalogsSignedBy(src, w.ring, w.e.s.Root.ArchiveID))
+	if err != nil {
+		return nil, err
+	}
+	if c != nil && c.ArchiveID != w.e.s.Root.ArchiveID {
+		return nil, fmt.Errorf("%s: it is of another archive: %w", c.Key, archive.ErrCatalog)
+	}
+	v := &view{line: w.line, catalog: c, taken: w.e.s.Now()}
+	v.segments, err = archive.ListSegments(ctx, src, w.line, v.watermark())
+	if err != nil && !errors.Is(err, archive.ErrBreaks) {
+		return nil, err
+	}
+	version := int64(-1)
+	if c != nil {
+		version = c.Version
+	}
+	newer, fault := archive.NewestCatalogObject(ctx, src, w.line, version)
+	switch {
+	case fault != nil:
+		return nil, fault
+	case newer != nil:
+		return nil, nil
+	}
+	return v, err
+}
+
+// newestGood returns the newest anchor that counts; nil where none does. Without
+// news it costs two reads of one byte.
+func (w *watch) newestGood(ctx context.Context) (*archive.AnchorVersion, error) {
+	good, newest, err := archive.NewestGoodAnchor(ctx, w.e.s.Archive, &w.e.s.Root, w.line, w.ring, w.newest)
+	if err != nil {
+		return nil, err
+	}
+	if w.newest = newest; good != nil && (w.good == nil || good.Ordinal > w.good.Ordinal) {
+		w.good = good
+	}
+	return w.good, nil
+}
+
+// lacking reads what the anchors up to a good one say of each log.
+func (w *watch) lacking(ctx context.Context, good *archive.AnchorVersion) (*lacks, error) {
+	heads, err := good.AllHeads(ctx, w.e.s.Archive, &w.e.s.Root)
+	if errors.Is(err, archive.ErrTrail) {
+		return nil, tampered("%s/%d ends in front of segment %d, which an anchor covers: %w", w.line.Topic, w.line.Partition, good.Ordinal, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &lacks{good, heads}, nil
 }
 
 // gone notes that something of a view is not there any more: the next one is

@@ -320,6 +320,7 @@ func (s *store) call(op, key string, do func() error) error {
 		s.count = map[string]int{}
 	}
 	s.count[op]++
+	s.count[op+" "+folderOf(key)]++
 	before, after := s.before, s.after
 	s.mu.Unlock()
 	if before != nil {
@@ -340,6 +341,32 @@ func (s *store) counted(op string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count[op]
+}
+
+// countedOf returns how many calls there were of keys that begin so, whole folders.
+func (s *store) countedOf(op, prefix string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for what, count := range s.count {
+		if strings.HasPrefix(what, op+" "+prefix) {
+			n += count
+		}
+	}
+	return n
+}
+
+// forget begins to count anew.
+func (s *store) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count = nil
+}
+
+func folderOf(key string) string { return key[:strings.LastIndex(key, "/")+1] }
+
+func (s *store) GetTail(ctx context.Context, key string, n int64) (body []byte, size int64, err error) {
+	err = s.call("tail", key, func() (err error) { body, size, err = s.Memory.GetTail(ctx, key, n); return err })
+	return body, size, err
 }
 
 func (s *store) Get(ctx context.Context, key string) (body []byte, err error) {
