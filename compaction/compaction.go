@@ -112,6 +112,7 @@ func (s *Settings) fill() {
 // Events hear of what an [Engine] does. Each may be nil. They are called from
 // the goroutine of the pass.
 type Events struct {
+	Ended   func(r *Result, err error)                   // a pass ended, however; before those below
 	Passed  func(r *Result)                              // a pass ended well, also one that had nothing to do
 	Halted  func(l archive.Line, err error)              // a pass ended with ErrHalted
 	Raced   func(l archive.Line, version int64)          // somebody else wrote that version
@@ -143,6 +144,16 @@ type Result struct {
 	Keyless                      []string // tenants whose rows were checked but for row_hash: their keys are not at hand
 	Held                         []string // ids of due orders that a hold keeps from being carried out
 	Refused                      []string // cuts that were not carried out, and why
+
+	Began, Ended time.Time // by Settings.Now
+	Phases       []Phase   // of the pass, in order; one without work is there too
+}
+
+// A Phase is a part of a pass: look, delete, compact, rewrite, merge, sweep and
+// publish; read is within compact. One that failed is the last.
+type Phase struct {
+	Name         string
+	Began, Ended time.Time
 }
 
 // An Engine compacts lines of one archive. It may be used by several goroutines

@@ -61,7 +61,7 @@ func (e *Engine) Pass(ctx context.Context, l archive.Line, d *Duties) (Result, e
 	if d == nil {
 		d = &Duties{}
 	}
-	p := &pass{e: e, ctx: ctx, l: l, d: d, m: e.memo(l), res: &Result{Line: l, Anchored: -1}}
+	p := &pass{e: e, ctx: ctx, l: l, d: d, m: e.memo(l), res: &Result{Line: l, Anchored: -1, Began: e.Now()}}
 	err := p.run()
 	if p.puts != nil {
 		if fault := p.puts.wait(); err == nil {
@@ -69,6 +69,9 @@ func (e *Engine) Pass(ctx context.Context, l archive.Line, d *Duties) (Result, e
 		}
 	}
 	err = p.missing(err)
+	if p.res.Ended = e.Now(); e.Events.Ended != nil {
+		e.Events.Ended(p.res, err)
+	}
 	switch {
 	case err == nil:
 		if e.Events.Passed != nil {
@@ -96,7 +99,8 @@ func (e *Engine) Plan(ctx context.Context, l archive.Line, d *Duties) (*Plan, er
 }
 
 func (p *pass) run() (err error) {
-	if p.s, err = p.e.look(p.ctx, p.l, p.m, p.d); err != nil {
+	err = p.phase("look", func() (err error) { p.s, err = p.e.look(p.ctx, p.l, p.m, p.d); return err })
+	if err != nil {
 		return err
 	}
 	if h := p.d.stale(p.s.Base); h != nil {
@@ -107,13 +111,24 @@ func (p *pass) run() (err error) {
 		p.res.More = true
 	}
 	p.res.Plan = p.plan
-	for _, step := range []func() error{p.delete, p.compact, p.rewrites, p.merges, p.sweep, p.publish} {
-		if err := step(); err != nil {
+	for _, ph := range []struct {
+		name string
+		do   func() error
+	}{{"delete", p.delete}, {"compact", p.compact}, {"rewrite", p.rewrites}, {"merge", p.merges}, {"sweep", p.sweep}, {"publish", p.publish}} {
+		if err := p.phase(ph.name, ph.do); err != nil {
 			return err
 		}
 	}
 	p.res.More = p.res.More || p.res.Wrote && p.more()
 	return nil
+}
+
+// phase does a part of the pass, and notes how long it took.
+func (p *pass) phase(name string, do func() error) error {
+	began := p.e.Now()
+	err := do()
+	p.res.Phases = append(p.res.Phases, Phase{name, began, p.e.Now()})
+	return err
 }
 
 // more reports whether the version that was written leaves something to do: what
@@ -172,7 +187,8 @@ func (p *pass) compact() error {
 	for n < len(entries) && entries[n].Ordinal < p.plan.Compact.To {
 		n++
 	}
-	w, err := p.readWindow(entries[:n])
+	var w *window
+	err := p.phase("read", func() (err error) { w, err = p.readWindow(entries[:n]); return err })
 	if err != nil {
 		return err
 	}

@@ -69,6 +69,16 @@ func (m *Metrics) Gauge(name, help string, read func() float64) {
 	m.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: m.namespace, Name: name, Help: help}, read))
 }
 
+// Ready adds the gauge that says what /readyz does.
+func (m *Metrics) Ready(ready func() bool) {
+	m.Gauge("ready", "1 where /readyz says 200, 0 where it says 503: its body says why.", func() float64 {
+		if ready() {
+			return 1
+		}
+		return 0
+	})
+}
+
 // Histogram adds a histogram.
 func (m *Metrics) Histogram(name, help string, bounds []float64) prometheus.Histogram {
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: m.namespace, Name: name, Help: help, Buckets: bounds})

@@ -135,6 +135,52 @@ func (b *batch) timestamps() []int64 {
 	return ts
 }
 
+// What of a trace context is read, in bytes: a traceparent is 55 of them, and a
+// tracestate that is longer need not be passed on.
+const (
+	mostTraceparent = 128
+	mostTracestate  = 512
+)
+
+// contexts returns the trace contexts of the batch's records, each once, in the
+// order of offsets, and no more than most.
+func (b *batch) contexts(most int) (found []TraceContext) {
+	if most <= 0 {
+		return nil
+	}
+	seen := map[string]struct{}{}
+	for i := range b.items {
+		if len(found) == most {
+			break
+		}
+		r := b.items[i].record
+		if r == nil {
+			continue
+		}
+		parent, state := traceHeaders(r.Headers)
+		if _, known := seen[string(parent)]; known || len(parent) == 0 {
+			continue
+		}
+		c := TraceContext{Parent: string(parent), State: string(state)}
+		seen[c.Parent] = struct{}{}
+		found = append(found, c)
+	}
+	return found
+}
+
+// traceHeaders returns the values of the first headers of those names.
+func traceHeaders(headers []kgo.RecordHeader) (parent, state []byte) {
+	for _, h := range headers {
+		switch {
+		case h.Key == "traceparent" && parent == nil && len(h.Value) <= mostTraceparent:
+			parent = h.Value
+		case h.Key == "tracestate" && state == nil && len(h.Value) <= mostTracestate:
+			state = h.Value
+		}
+	}
+	return parent, state
+}
+
 // due reports whether the batch is to be closed now, given that no PUT is in
 // flight; if not, it returns when it will be (the zero time: not by itself).
 func (b *batch) due(s *Batch, now time.Time, spent bool) (bool, time.Time) {

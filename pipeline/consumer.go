@@ -640,7 +640,10 @@ func (c *consumer) commit(ctx context.Context, which func() map[place]*running) 
 	if len(due) == 0 {
 		return
 	}
-	if err := errors.Join(c.commitOffsets(ctx, due), c.vouch(ctx, parts, due)); err != nil {
+	began := c.Now()
+	err := errors.Join(c.commitOffsets(ctx, due), c.vouch(ctx, parts, due))
+	c.tellOffsets(parts, due, began, err)
+	if err != nil {
 		if !errors.Is(err, context.Canceled) {
 			c.warn("commit offsets", err)
 		}
@@ -649,6 +652,19 @@ func (c *consumer) commit(ctx context.Context, which func() map[place]*running) 
 	for at, d := range due {
 		parts[at].committed = d
 	}
+}
+
+// tellOffsets tells of a commit of offsets.
+func (c *consumer) tellOffsets(parts map[place]*running, due map[place]position, began time.Time, err error) {
+	f := c.events.Offsets
+	if f == nil {
+		return
+	}
+	o := OffsetCommit{Began: began, Ended: c.Now(), Err: err}
+	for at := range due {
+		o.Lines = append(o.Lines, parts[at].line)
+	}
+	f(o)
 }
 
 // commitOffsets commits as a member of the group; where this process was told

@@ -107,6 +107,9 @@ type landing struct {
 	size  int64
 	other *archive.SegmentObject // somebody else's segment, where that was faster
 	err   error
+
+	encoded  time.Time // when the object was made
+	attempts int       // of the write
 }
 
 func newPartition(ctx context.Context, sh *shared, src source, st *archive.State, w *window, c *archive.CatalogVersion) *partition {
@@ -405,10 +408,12 @@ func (p *partition) commit(st *archive.State, w *window, b *built) landing {
 	if err != nil {
 		return landing{err: fmt.Errorf("encode segment %d: %w", st.Ordinal, err)}
 	}
+	encoded, attempts := p.shared.Now(), 1
 	c := archive.Committer{
 		Bucket: p.shared.Archive,
 		Wait:   p.shared.backOff,
 		Retrying: func(key string, attempt int, err error) {
+			attempts = attempt + 1
 			if f := p.shared.events.Retrying; f != nil {
 				f(p.line, key, attempt, err)
 			}
@@ -421,7 +426,7 @@ func (p *partition) commit(st *archive.State, w *window, b *built) landing {
 	if other != nil {
 		err = p.source.compare(p.put, st, w, p.trusted, other)
 	}
-	return landing{sum: sha256.Sum256(body), size: int64(len(body)), other: other, err: err}
+	return landing{sum: sha256.Sum256(body), size: int64(len(body)), other: other, err: err, encoded: encoded, attempts: attempts}
 }
 
 // land ends a flight: the batch is durable, or somebody else was faster, or the
@@ -492,6 +497,8 @@ func (p *partition) report(f *flight, l landing) {
 	}
 	if ev := p.shared.events.Committed; ev != nil {
 		c.Timestamps, c.Tenants = f.batch.timestamps(), f.built.tenants()
+		c.Opened, c.Closed, c.Encoded, c.Durable, c.Attempts = f.opened, f.since, l.encoded, now, l.attempts
+		c.Contexts = f.batch.contexts(p.shared.TraceContexts)
 		ev(c)
 	}
 }

@@ -111,9 +111,12 @@ type Settings struct {
 	// TrustBucket goes on from what the bucket has where Kafka knows that it had
 	// more. It is for one start.
 	TrustBucket bool
-	Version     string           // of the writer, as segments state it
-	Now         func() time.Time // default time.Now
-	Rand        io.Reader        // salts, ids and jitter; default crypto/rand
+	// TraceContexts is how many trace contexts of its records a Commit has at most;
+	// 0: records are not looked at for any.
+	TraceContexts int
+	Version       string           // of the writer, as segments state it
+	Now           func() time.Time // default time.Now
+	Rand          io.Reader        // salts, ids and jitter; default crypto/rand
 }
 
 // A Partition is one partition of one topic.
@@ -149,6 +152,7 @@ type Events struct {
 	// be kept.
 	CopyFailed func(l archive.Line, what string, err error)
 	Stopped    func(l archive.Line, err error) // an alarm; other partitions go on
+	Offsets    func(OffsetCommit)              // Kafka was told how far partitions are durable, or could not be
 	SecondLog  func(tenant string, l archive.Line)
 	Warn       func(what string, err error)
 }
@@ -178,6 +182,23 @@ type Commit struct {
 	// Where this process wrote it:
 	Timestamps []int64          // of the segment's records, in milliseconds since 1970
 	Tenants    map[string]int64 // rows by log
+	Opened     time.Time        // when the first of it came
+	Closed     time.Time        // when the batch closed
+	Encoded    time.Time        // when the object was made
+	Durable    time.Time        // when it was known to be in the bucket
+	Attempts   int              // of the write, 1 or more
+	Contexts   []TraceContext   // of its records, each once; at most Settings.TraceContexts
+}
+
+// A TraceContext is what a record's headers traceparent and tracestate say (W3C
+// Trace Context). It is not checked.
+type TraceContext struct{ Parent, State string }
+
+// An OffsetCommit is one commit of durable offsets to Kafka.
+type OffsetCommit struct {
+	Lines        []archive.Line // of which something new was durable
+	Began, Ended time.Time
+	Err          error // nil: Kafka has it
 }
 
 func (s Settings) withDefaults() Settings {

@@ -19,6 +19,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/compaction"
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/daemon"
+	"github.com/ledgerlake/ledgerlake/internal/metricspage"
 	"github.com/ledgerlake/ledgerlake/s3sink"
 )
 
@@ -196,49 +197,9 @@ func TestMetricsLint(t *testing.T) {
 	}
 }
 
-const pageOfMetrics = "../../docs/compaction.md"
-
-// The table of metrics in docs/compaction.md is what the code has.
+// docs/metrics.md has what the code has.
 func TestMetricsAreDocumented(t *testing.T) {
-	const begin, end = "| metric | type | labels | what |\n|---|---|---|---|\n", "\n<!-- End of the table. -->"
-	page, err := os.ReadFile(pageOfMetrics)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(page), begin)
-	_, tail, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no table of metrics", pageOfMetrics)
-	}
-	want := head + begin + metricsTable(t) + end + tail
-	if *update {
-		if err := os.WriteFile(pageOfMetrics, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if string(page) != want {
-		t.Errorf("%s is not what the code has: run go test ./cmd/compact -update", pageOfMetrics)
-	}
-}
-
-// metricsTable returns a line for each metric of ours, by name.
-func metricsTable(t *testing.T) string {
-	t.Helper()
 	m := newMetrics(&health{})
 	m.Requested(s3sink.Request{Operation: "PutObject", Status: 200})
-	families, err := m.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var table strings.Builder
-	for _, f := range families {
-		if !strings.HasPrefix(f.GetName(), namespace) {
-			continue
-		}
-		var labels []string
-		for _, l := range f.GetMetric()[0].GetLabel() {
-			labels = append(labels, "`"+l.GetName()+"`")
-		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp())
-	}
-	return table.String()
+	metricspage.Check(t, "../../docs/metrics.md", "Metrics of ledgerlake-compact", m.Registry, namespace, *update)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -14,7 +15,7 @@ import (
 const namespace = "ledgerlake_compact"
 
 // metrics is what Prometheus is told. No tenant, topic or record stands in a
-// label. docs/operations.md has the list.
+// label. docs/metrics.md has the list.
 type metrics struct {
 	*daemon.Metrics
 	health *health
@@ -52,6 +53,7 @@ func newMetrics(h *health) *metrics {
 		m.kept.WithLabelValues(cause)
 	}
 	m.gauges()
+	m.Ready(func() bool { return h.ready(time.Now()).Ready })
 	return m
 }
 
@@ -77,6 +79,7 @@ func (m *metrics) gauges() {
 // events returns the funcs that an engine calls.
 func (m *metrics) events() compaction.Events {
 	return compaction.Events{
+		Ended:  func(*compaction.Result, error) {}, // the others say it
 		Passed: m.passed,
 		Halted: func(archive.Line, error) { m.halts.Inc() },
 		Raced:  func(archive.Line, int64) { m.races.Inc() },

@@ -42,6 +42,7 @@ func lineFields(l archive.Line) []zap.Field {
 // events returns the funcs that an engine calls.
 func (r *report) events() compaction.Events {
 	return compaction.Events{
+		Ended:  func(*compaction.Result, error) {}, // the others say it
 		Passed: r.passed,
 		Halted: func(l archive.Line, err error) {
 			r.often.Error("line is halted; others go on", append(lineFields(l), zap.Error(err))...)
@@ -178,6 +179,7 @@ func sortedLines(failed map[archive.Line]error) []archive.Line {
 // merge returns events that two hear, a first.
 func merge(a, b compaction.Events) compaction.Events {
 	return compaction.Events{
+		Ended:   func(r *compaction.Result, err error) { a.Ended(r, err); b.Ended(r, err) },
 		Passed:  func(r *compaction.Result) { a.Passed(r); b.Passed(r) },
 		Halted:  func(l archive.Line, err error) { a.Halted(l, err); b.Halted(l, err) },
 		Raced:   func(l archive.Line, v int64) { a.Raced(l, v); b.Raced(l, v) },

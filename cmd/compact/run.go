@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/s3sink"
+	"github.com/ledgerlake/ledgerlake/telemetry"
 )
 
 // A process is one run: what it works with, and what it tells.
@@ -28,6 +29,7 @@ type process struct {
 	waits    map[archive.Line]*wait
 	lines    []archive.Line // that were this process's last
 	engine   *compaction.Engine
+	traces   *telemetry.Tracer // nil: nobody takes any
 }
 
 // A wait is how long a line that failed is left alone.
@@ -67,7 +69,7 @@ func (p *process) begin(ctx context.Context, once bool) error {
 		return err
 	}
 	daemon.BoundHeap(p.settings.Memory + p.settings.Memory/4 + 64<<20)
-	p.engine = p.tool.engine(merge(p.report.events(), p.metrics.events()), once)
+	p.engine = p.tool.engine(traced(p.traces, merge(p.report.events(), p.metrics.events())), once)
 	sends := p.settings.Assign != config.AssignOffline
 	p.governor = p.tool.governor(p.engine, sends)
 	if !sends {
@@ -89,6 +91,9 @@ func runLoop(ctx context.Context, in invocation) error {
 	}
 	p, err := newProcess(ctx, in, &c, origins)
 	if err != nil {
+		return err
+	}
+	if p.traces, err = daemon.Traces(ctx, p.log, in.environ, program, version); err != nil {
 		return err
 	}
 	return p.run(ctx)
@@ -116,7 +121,10 @@ func (p *process) run(ctx context.Context) error {
 		defer p.group.leave()
 	}
 	p.log.Info("compact starts", zap.String("version", version), zap.Stringer("bucket", p.bucket), zap.String("assign", p.settings.Assign), zap.Strings("topics", p.settings.Topics))
-	err = daemon.Within(ctx, p.settings.ShutdownTimeout, func() error { return p.cycles(ctx) })
+	err = daemon.Within(ctx, p.settings.ShutdownTimeout, func() error {
+		defer p.traces.Close(p.settings.ShutdownTimeout / 10)
+		return p.cycles(ctx)
+	})
 	p.log.Info("compact ends", append(p.report.total(), zap.Bool("clean", err == nil))...)
 	return err
 }

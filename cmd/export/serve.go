@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/export/serve"
+	"github.com/ledgerlake/ledgerlake/telemetry"
 )
 
 const serveHelp = program + ` serve answers over HTTP, and has a page for people. It only reads.
@@ -59,6 +60,7 @@ type server struct {
 	limits                                 serve.Limits
 	logging                                config.Log
 	log                                    *zap.Logger
+	traces                                 *telemetry.Tracer // nil: nobody takes any
 }
 
 func newServer() *server {
@@ -137,6 +139,10 @@ func serveArchive(ctx context.Context, c call) (int, error) {
 		return exitCannotRun, err
 	}
 	s.log = daemon.NewLogger(c.stderr, s.logging)
+	if s.traces, err = daemon.Traces(ctx, s.log, c.environ, program, version); err != nil {
+		return exitCannotRun, err
+	}
+	defer s.traces.Close(stopWithin / 10)
 	if err := s.open(ctx, c, rest); err != nil {
 		return outcome(c, err)
 	}
@@ -156,7 +162,7 @@ func (s *server) run(ctx context.Context) error {
 	}
 	report := newServeReport(s.log, s.logging.Tenants)
 	answers, err := serve.New(serve.Options{
-		Archive: s.archive, Source: s.source, Keys: &s.keys, LogKeys: logKeys, ControlTopic: s.control, Age: s.age, Limits: s.limits, Now: time.Now, Events: report.events(),
+		Archive: s.archive, Source: s.source, Keys: &s.keys, LogKeys: logKeys, ControlTopic: s.control, Age: s.age, Limits: s.limits, Now: time.Now, Events: tracedServe(s.traces, report.events()),
 	})
 	if err != nil {
 		return err

@@ -29,12 +29,14 @@ type serveReport struct {
 
 func newServeReport(log *zap.Logger, tenants bool) *serveReport {
 	m := daemon.NewMetrics("ledgerlake_export_serve", version)
-	return &serveReport{
+	r := &serveReport{
 		log: log, often: daemon.Sampled(log), tenants: tenants, metrics: m,
 		answered: m.Counters("requests_total", "Requests that were answered, by route and status.", "route", "status"),
 		bytes:    m.Counters("answered_bytes_total", "Bytes of answers before compression, by route.", "route"),
 		seconds:  m.Histogram("request_seconds", "How long requests took, tails included.", daemon.Seconds),
 	}
+	m.Ready(func() bool { return !r.broken.Load() })
+	return r
 }
 
 func (r *serveReport) events() serve.Events {

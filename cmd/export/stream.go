@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/export/stream"
 	"github.com/ledgerlake/ledgerlake/s3sink"
+	"github.com/ledgerlake/ledgerlake/telemetry"
 )
 
 const streamHelp = `ledgerlake-export stream sends the rows of an archive to destinations, for as long as it runs.
@@ -48,7 +49,11 @@ func streams(ctx context.Context, c call) (int, error) {
 		err := &config.Error{Name: config.DestinationsKey, Fault: "none are set: list them in the file that --config names (docs/destination-settings.md)"}
 		return exitCannotRun, err
 	}
-	p := &streaming{exporter: e, health: health, metrics: m, report: newStreamReport(e.log, e.settings.Log.Tenants)}
+	traces, err := daemon.Traces(ctx, e.log, c.environ, program, version)
+	if err != nil {
+		return failed(err), err
+	}
+	p := &streaming{traces: traces, exporter: e, health: health, metrics: m, report: newStreamReport(e.log, e.settings.Log.Tenants)}
 	return p.run(ctx)
 }
 
@@ -58,7 +63,8 @@ type streaming struct {
 	health  *health
 	metrics *streamMetrics
 	report  *streamReport
-	auditor *auditor // nil: changes are not recorded
+	auditor *auditor          // nil: changes are not recorded
+	traces  *telemetry.Tracer // nil: nobody takes any
 }
 
 func (p *streaming) run(ctx context.Context) (int, error) {
@@ -94,7 +100,7 @@ func (p *streaming) deliver(ctx context.Context) error {
 	}
 	daemon.BoundHeap(p.settings.Memory + p.settings.Memory/2 + 64<<20)
 	s, destinations := p.streamed(ctx)
-	s.Events = p.events()
+	s.Events = tracedStream(p.traces, p.events())
 	engine := stream.New(s, destinations)
 	if err := p.checkCursors(ctx, engine); err != nil {
 		return err
@@ -103,7 +109,10 @@ func (p *streaming) deliver(ctx context.Context) error {
 	defer p.auditor.begin(ctx)()
 	p.log.Info("export starts", zap.String("version", version), zap.Stringer("bucket", p.bucket), zap.Int("destinations", len(destinations)), zap.String("id", s.ID))
 	defer p.sumUp(ctx)()
-	err := daemon.Within(ctx, p.settings.ShutdownTimeout, func() error { return engine.Run(ctx) })
+	err := daemon.Within(ctx, p.settings.ShutdownTimeout, func() error {
+		defer p.traces.Close(p.settings.ShutdownTimeout / 10)
+		return engine.Run(ctx)
+	})
 	p.log.Info("export ends", append(p.report.life(), zap.Bool("clean", !errors.Is(err, daemon.ErrNotStopped)))...)
 	return err
 }

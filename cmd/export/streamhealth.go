@@ -123,6 +123,7 @@ func newStreamMetrics(h *health) *streamMetrics {
 	m.dead = m.Counters("dead_letters_total", "Events that a destination refused for good.", "destination")
 	m.dropped = m.Counters("dropped_rows_total", "Rows that retention dropped before they were delivered.", "destination")
 	m.MustRegister(&standingMetrics{h})
+	m.Ready(func() bool { return h.ready().Ready })
 	return m
 }
 

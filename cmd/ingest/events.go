@@ -49,6 +49,10 @@ func merge(a, b pipeline.Events) pipeline.Events {
 			a.Stopped(l, err)
 			b.Stopped(l, err)
 		},
+		Offsets: func(o pipeline.OffsetCommit) {
+			a.Offsets(o)
+			b.Offsets(o)
+		},
 		SecondLog: func(tenant string, l archive.Line) {
 			a.SecondLog(tenant, l)
 			b.SecondLog(tenant, l)

@@ -19,7 +19,7 @@ const namespace = "ledgerlake_ingest"
 
 // metrics is what Prometheus is told. The number of its series has a bound that
 // no tenant, record or store can move; topics and partitions only move that of
-// lag (see [lagSeries]). docs/operations.md has the list.
+// lag (see [lagSeries]). docs/metrics.md has the list.
 type metrics struct {
 	*daemon.Metrics
 
@@ -103,6 +103,7 @@ func (m *metrics) events() pipeline.Events {
 		},
 		CopyFailed: func(archive.Line, string, error) { m.notCopied.Inc() },
 		Stopped:    func(archive.Line, error) { m.stops.Inc() },
+		Offsets:    func(pipeline.OffsetCommit) {}, // for traces; what fails is a warning
 		SecondLog:  func(string, archive.Line) { m.split.Inc() },
 		Warn:       func(string, error) {},
 	}

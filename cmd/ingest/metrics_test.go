@@ -23,6 +23,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/daemon"
+	"github.com/ledgerlake/ledgerlake/internal/metricspage"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 	"github.com/ledgerlake/ledgerlake/s3sink"
 )
@@ -269,29 +270,18 @@ func TestMergeHasEveryEvent(t *testing.T) {
 	}
 }
 
-const operations = "../../docs/operations.md"
-
-// The table of metrics in docs/operations.md is what the code has.
+// docs/metrics.md has what the code has.
 func TestMetricsAreDocumented(t *testing.T) {
-	const begin, end = "| metric | type | labels | what |\n|---|---|---|---|\n", "\n<!-- End of the table. -->"
-	page, err := os.ReadFile(operations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(page), begin)
-	_, tail, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no table of metrics", operations)
-	}
-	want := head + begin + metricsTable(t) + end + tail
-	if *update {
-		if err := os.WriteFile(operations, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if string(page) != want {
-		t.Errorf("%s is not what the code has: run go test ./cmd/ingest -update", operations)
-	}
+	h := &health{readyAge: time.Minute}
+	m := newMetrics(func() pipeline.Status {
+		return pipeline.Status{Partitions: []pipeline.PartitionStatus{{Line: orders, End: 1}}}
+	}, config.HTTP{LagBy: config.LagByPartition, TopTenants: 1})
+	m.Ready(func() bool { return h.ready(time.Now()).Ready })
+	m.Requested(s3sink.Request{Operation: "PutObject", Status: 200})
+	metricspage.Check(t, "../../docs/metrics.md", "Metrics of ledgerlake-ingest", m.Registry, namespace, *update)
 }
+
+const operations = "../../docs/operations.md"
 
 // The words by which docs/operations.md explains why a partition stops are
 // those of the messages.
@@ -325,29 +315,4 @@ func TestStopsAreDocumented(t *testing.T) {
 			t.Errorf("no message says %q", w[1])
 		}
 	}
-}
-
-// metricsTable returns a line for each metric of ours, by name.
-func metricsTable(t *testing.T) string {
-	t.Helper()
-	m := newMetrics(func() pipeline.Status {
-		return pipeline.Status{Partitions: []pipeline.PartitionStatus{{Line: orders, End: 1}}}
-	}, config.HTTP{LagBy: config.LagByPartition, TopTenants: 1})
-	m.Requested(s3sink.Request{Operation: "PutObject", Status: 200})
-	families, err := m.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var table strings.Builder
-	for _, f := range families {
-		if !strings.HasPrefix(f.GetName(), namespace) {
-			continue
-		}
-		var labels []string
-		for _, l := range f.GetMetric()[0].GetLabel() {
-			labels = append(labels, "`"+l.GetName()+"`")
-		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp())
-	}
-	return table.String()
 }

@@ -71,6 +71,7 @@ func (r *report) events() pipeline.Events {
 		Stopped: func(l archive.Line, err error) {
 			r.log.Error("partition stopped; others go on", append(line(l), zap.Error(err))...)
 		},
+		Offsets: func(pipeline.OffsetCommit) {}, // for traces; what fails is a warning
 		SecondLog: func(tenant string, l archive.Line) {
 			r.often.Warn("a tenant has records in more than one partition of the topic, and so more than one log", r.withTenant(l, tenant)...)
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
@@ -19,6 +20,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/redact"
 	"github.com/ledgerlake/ledgerlake/s3sink"
 	"github.com/ledgerlake/ledgerlake/signing"
+	"github.com/ledgerlake/ledgerlake/telemetry"
 )
 
 // ingest is the command run: it archives until ctx is done.
@@ -36,6 +38,9 @@ func ingest(ctx context.Context, in invocation) error {
 	if err != nil {
 		return err
 	}
+	if p.traces, err = daemon.Traces(ctx, p.log, in.environ, program, version); err != nil {
+		return err
+	}
 	return p.run(ctx)
 }
 
@@ -51,9 +56,10 @@ type process struct {
 	bucket       *s3sink.Bucket
 	anchorBucket *s3sink.Bucket // nil: there is none
 	keys         *signing.Keys
-	master       []byte         // of keyed logs
-	logKeys      chain.Keys     // of those with keys of their own
-	scrub        *redact.Policy // nil: nothing is scrubbed
+	master       []byte            // of keyed logs
+	logKeys      chain.Keys        // of those with keys of their own
+	scrub        *redact.Policy    // nil: nothing is scrubbed
+	traces       *telemetry.Tracer // nil: nobody takes any
 }
 
 // newProcess finds what is wrong with the settings without reaching anything.
@@ -64,6 +70,7 @@ func newProcess(ctx context.Context, s *config.Ingest, origins config.Origins, s
 	log := daemon.NewLogger(stderr, s.Log)
 	p = &process{settings: s, origins: origins, log: log, often: daemon.Sampled(log), health: &health{readyAge: s.HTTP.ReadyAge}}
 	p.metrics = newMetrics(p.health.status, s.HTTP)
+	p.metrics.Ready(func() bool { return p.health.ready(time.Now()).Ready })
 	if p.keys, err = signing.New(log, signing.Anchors, s.Keys, origins); err != nil {
 		return nil, err
 	}
@@ -105,7 +112,7 @@ func (p *process) run(ctx context.Context) error {
 	}
 	go warnings(ctx, p.log, p.settings, p.kafka)
 	r := newReport(p.log, p.settings.Log.Tenants)
-	engine := pipeline.New(s, merge(r.events(), p.metrics.events()))
+	engine := pipeline.New(s, traced(p.traces, merge(r.events(), p.metrics.events())))
 	p.health.begin(engine.Status)
 	return p.archive(ctx, r, engine)
 }
@@ -165,7 +172,12 @@ func (p *process) second() archive.Bucket {
 func (p *process) pipelineSettings() pipeline.Settings {
 	s := p.settings
 	client := slices.Concat(p.kafka, membership(s, p.kafka), []kgo.Opt{kgo.WithLogger(daemon.ClientLog{To: p.often.Sugar()})})
+	contexts := 0
+	if p.traces != nil {
+		contexts = mostLinks
+	}
 	return pipeline.Settings{
+		TraceContexts:   contexts,
 		Archive:         p.bucket,
 		Client:          client,
 		Topics:          s.Topics,
@@ -213,7 +225,10 @@ func (p *process) archive(ctx context.Context, r *report, engine *pipeline.Inges
 	defer stop()
 	go r.progress(reporting, s.Log.Progress)
 	daemon.BoundHeap(s.Memory + s.Memory/4 + 64<<20)
-	err := daemon.Within(ctx, s.ShutdownTimeout, func() error { return engine.Run(ctx) })
+	err := daemon.Within(ctx, s.ShutdownTimeout, func() error {
+		defer p.traces.Close(s.ShutdownTimeout / 10)
+		return engine.Run(ctx)
+	})
 	p.log.Info("ingest ends", append(r.total(), zap.Bool("clean", err == nil))...)
 	return err
 }

@@ -29,6 +29,7 @@ type stage struct {
 	store   *store
 	client  *kgo.Client
 	sent    int
+	environ []string // of ingests, besides
 }
 
 func newStage(t *testing.T, opts ...kfake.Opt) *stage {
@@ -120,7 +121,7 @@ func (s *stage) start(args ...string) *actor {
 		"run", "--brokers", strings.Join(s.cluster.ListenAddrs(), ","), "--bucket", "s3://bucket?endpoint=" + s.store.url,
 		"--http.listen", "127.0.0.1:0", "--log-level", "debug", "--control-topic", "none",
 	}, args...)
-	environ := []string{"LEDGERLAKE_S3_ACCESS_KEY=id", "LEDGERLAKE_S3_SECRET_KEY=secret"}
+	environ := append([]string{"LEDGERLAKE_S3_ACCESS_KEY=id", "LEDGERLAKE_S3_SECRET_KEY=secret"}, s.environ...)
 	go func() { a.ended <- run(ctx, args, environ, new(bytes.Buffer), a.log) }()
 	s.t.Cleanup(func() {
 		cancel()

@@ -30,16 +30,17 @@ type invocation struct {
 	logKeys  reach.LogKeys
 	unsigned bool
 	independence
-	witnesses []*sign.Witness
-	topic     string
-	partition *int32
-	fromSeq   int64
-	since     time.Time
-	state     string
-	within    time.Duration // erasure-within
-	profile   string
-	flags     *reach.Flags
-	print     string // help or version, and nothing else is to be done
+	witnesses   []*sign.Witness
+	topic       string
+	partition   *int32
+	fromSeq     int64
+	since       time.Time
+	state       string
+	within      time.Duration // erasure-within
+	metricsFile string
+	profile     string
+	flags       *reach.Flags
+	print       string // help or version, and nothing else is to be done
 }
 
 // parse reads flags and the settings of the store.
@@ -131,6 +132,7 @@ func (in *invocation) define() {
 	f.StringVar(&in.tenant, "tenant", "", "")
 	f.BoolVar(&in.json, "json", false, "")
 	f.BoolVar(&in.progress, "progress", false, "")
+	f.StringVar(&in.metricsFile, "metrics-file", "", "")
 	f.Func("memory", "", in.setMemory)
 	f.StringVar(&in.profile, "cpuprofile", "", "")
 	f.BoolFunc("version", "", func(string) error { in.print = fmt.Sprintln(program, version); return nil })

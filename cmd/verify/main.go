@@ -11,11 +11,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // version is set by the linker: make build.
@@ -49,12 +51,22 @@ func verifyArchive(ctx context.Context, c call) (int, error) {
 		_, err := io.WriteString(c.stdout, in.print)
 		return 0, err
 	}
-	report, err := in.verify(ctx, c.stderr)
-	if err != nil {
-		return exitCannotRun, err
+	r := ran{began: time.Now()}
+	var fault error
+	r.report, fault = in.verify(ctx, c.stderr)
+	if fault == nil {
+		r.exit, fault = r.report.ExitCode(), in.write(c.stdout, r.report)
 	}
-	if err := in.write(c.stdout, report); err != nil {
-		return exitCannotRun, err
+	if fault != nil {
+		r.exit = exitCannotRun
 	}
-	return report.ExitCode(), nil
+	r.ended = time.Now()
+	file := metricsFile{in.metricsFile, targetLabel(in.target)}
+	if err := file.write(&r); err != nil {
+		fault = errors.Join(fault, err)
+		if r.good() {
+			r.exit = exitCannotRun // whoever looks at the file would see an older run
+		}
+	}
+	return r.exit, fault
 }

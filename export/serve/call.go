@@ -49,7 +49,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	c.w.rest() // the connection may still have the time of the request before
 	err := s.answer(c)
 	c.w.extend() // for what net/http writes at the end
-	told := Request{Token: c.tokenName(), Tenant: c.tenant, Status: c.w.status, Bytes: c.w.bytes, Duration: s.o.Now().Sub(begin)}
+	told := Request{
+		Token: c.tokenName(), Tenant: c.tenant, Status: c.w.status, Bytes: c.w.bytes, Began: begin, Duration: s.o.Now().Sub(begin),
+		TraceParent: r.Header.Get("Traceparent"), TraceState: r.Header.Get("Tracestate"),
+	}
 	if c.route != nil {
 		told.Route = c.route.path
 	}

@@ -100,7 +100,10 @@ type Request struct {
 	Tenant   string // of the path, if the token is good for it; else ""
 	Status   int
 	Bytes    int64 // of the answer, before compression
+	Began    time.Time
 	Duration time.Duration
+	// The headers traceparent and tracestate of W3C Trace Context, unchecked.
+	TraceParent, TraceState string
 }
 
 // A Server answers requests. New makes one.

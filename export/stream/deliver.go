@@ -33,11 +33,12 @@ type batch struct {
 	pending []*item
 	touched map[*lane]struct{} // whose read position moved since all was acknowledged
 	bytes   int64
-	most    int // events of an attempt, after a destination wanted smaller ones; 0: no limit
-	attempt int // that failed in a row
-	dead    int // events in a row that were refused for good
-	gone    int // times in a row that an object was gone
-	size    int // of the stored cursors, bytes
+	opened  time.Time // when the first of what is pending was read, or came to be the first
+	most    int       // events of an attempt, after a destination wanted smaller ones; 0: no limit
+	attempt int       // that failed in a row
+	dead    int       // events in a row that were refused for good
+	gone    int       // times in a row that an object was gone
+	size    int       // of the stored cursors, bytes
 }
 
 // A waiting is why a runner rests.
@@ -152,6 +153,9 @@ func (it *item) toPointer() bool {
 
 // add puts events into the batch, and delivers it where it is full.
 func (r *runner) add(ctx context.Context, items ...*item) error {
+	if len(r.pending) == 0 && len(items) > 0 {
+		r.opened = r.e.s.Now()
+	}
 	r.pending = append(r.pending, items...)
 	if len(r.pending) == 0 {
 		r.settle()
@@ -224,10 +228,31 @@ func (r *runner) try(ctx context.Context, n int) error {
 	if len(result.Verdicts) != n {
 		result = sink.All(n, sink.Verdict{Outcome: sink.Retry, Reason: "the driver gave no verdict"})
 	}
+	ended := r.e.s.Now()
+	r.attempted(tried, result, began, ended)
 	if ctx.Err() != nil && !slices.ContainsFunc(result.Verdicts, func(v sink.Verdict) bool { return v.Outcome == sink.Delivered }) {
 		return context.Cause(ctx)
 	}
-	return r.judge(ctx, tried, result, r.e.s.Now().Sub(began))
+	return r.judge(ctx, tried, result, ended.Sub(began))
+}
+
+// attempted tells of an attempt.
+func (r *runner) attempted(tried []*item, result sink.Result, began, ended time.Time) {
+	f := r.e.s.Events.Attempted
+	if f == nil {
+		return
+	}
+	a := Attempt{Opened: r.opened, Began: began, Ended: ended, Events: len(tried), Backfill: r.job != nil}
+	for i, v := range result.Verdicts {
+		a.Bytes += int64(len(tried[i].body))
+		switch v.Outcome {
+		case sink.Delivered:
+			a.Delivered++
+		case sink.Retry:
+			a.Retry++
+		}
+	}
+	f(r.d.Name, r.line, a)
 }
 
 // judge does what the verdicts of an attempt say.

@@ -114,7 +114,8 @@ func (s Settings) withDefaults() Settings {
 // Events are the funcs that an engine calls, from any goroutine; nil ones are
 // not called. They must not block.
 type Events struct {
-	Changed   func(State) // told again at each start for a day: by Name and Count it is the same change
+	Changed   func(State)                                            // told again at each start for a day: by Name and Count it is the same change
+	Attempted func(destination string, line archive.Line, a Attempt) // whatever came of it; before those below
 	Delivered func(destination string, line archive.Line, d Delivery)
 	Retry     func(destination string, line archive.Line, r Wait)
 	Dead      func(destination string, line archive.Line, l Letter)
@@ -122,6 +123,15 @@ type Events struct {
 	Dropped   func(destination string, line archive.Line, tenant string, from, to int64)
 	Repeating func(destination string, line archive.Line, err error) // a cursor could not be moved: another exporter has
 	Warn      func(destination string, what string, err error)
+}
+
+// An Attempt is one call of a destination's driver.
+type Attempt struct {
+	Opened                   time.Time // when the first event of what was gathered was read
+	Began, Ended             time.Time
+	Events, Delivered, Retry int   // Delivered and Retry are of Events
+	Bytes                    int64 // of Events
+	Backfill                 bool
 }
 
 // A Delivery is what one attempt delivered.
