@@ -10,6 +10,7 @@ import itertools
 import json
 import logging
 import threading
+import time
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -54,10 +55,12 @@ class Audit:
 
     def close(self, within=2.0):
         """Waits until Kafka has all records, for that many seconds at most, and returns how many it has not."""
+        end = time.monotonic() + within
+        self._producer.flush(within)
         self._ended.set()
         self._poller.join()
         self._say()
-        return self._producer.flush(within)
+        return self._producer.flush(max(0, end - time.monotonic()))
 
     def __enter__(self):
         return self
@@ -110,7 +113,7 @@ class Turn:
     def record(self, stage_id, call, outcome, **members):
         """One call of a model or a tool. Slots (fallbackStep, tokenCost, …) and any other members are kept as they are.
 
-        Session, turn, stage and seqWithinTurn are the record's coordinates: sent again, the same bytes are no second row.
+        Session, turn, stage and seqWithinTurn are the record's coordinates: sent again, it is no second row.
         """
         record = {
             "auditRecordVersion": 19,

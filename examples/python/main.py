@@ -13,7 +13,7 @@ from audit import Audit
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that close is called then, too
 
-# A turn is sent once: the same id with other content would be a conflict.
+# A turn is sent once: a second one of this id would be a repeat, or a conflict if it said something else.
 turn_id = sys.argv[1] if len(sys.argv) > 1 else f"turn-{ULID()}"
 audit = Audit(os.environ.get("KAFKA_BROKERS", "127.0.0.1:9092"), os.environ.get("AUDIT_TOPIC", "audit.calls"))
 try:

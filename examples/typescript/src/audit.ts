@@ -144,7 +144,7 @@ export class Turn {
     this.#seq = options.firstSeq ?? 0;
   }
 
-  /** Session, turn, stage and seqWithinTurn are the record's coordinates: sent again, the same bytes are no second row. */
+  /** Session, turn, stage and seqWithinTurn are the record's coordinates: sent again, it is no second row. */
   record(step: Step): void {
     const { sessionId, turnId, principal } = this.options;
     this.add({

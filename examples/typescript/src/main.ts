@@ -12,7 +12,7 @@ const kafka = new Kafka({
 });
 const audit = new Audit(kafka, process.env["AUDIT_TOPIC"] ?? "audit.calls");
 
-// A turn is sent once: the same id with other content would be a conflict.
+// A turn is sent once: a second one of this id would be a repeat, or a conflict if it said something else.
 const turnId = process.argv[2] ?? `turn-${ulid()}`;
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void audit.close().then(() => process.exit(1)));
 
