@@ -51,9 +51,9 @@ func (m Members) index(name string) int {
 type codec struct {
 	dst     []byte
 	reading bool
-	in      Members // reading: what no field has taken yet
-	extra   Members // writing: the members beside the fields, of the object at hand
-	said    []bool  // writing: which of them a field has said
+	in      Members  // reading: what no field has taken yet
+	extra   Members  // writing: the members beside the fields, of the object at hand
+	said    []bool   // writing: which of them a field has said
 	frames  [2]frame // of the objects around the one at hand
 	depth   int
 }

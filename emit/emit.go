@@ -1,0 +1,300 @@
+// Package emit sends records from a producer in Go to the topic that
+// ledgerlake-ingest archives.
+//
+//	e, err := emit.New(emit.Options{Topic: "audit.calls", Kafka: []kgo.Opt{kgo.SeedBrokers("localhost:9092")}})
+//	…
+//	defer e.Close()
+//	e.StartTurn(messageID, emit.Turn{Session: session, Principal: ledger.Principal{TenantID: "acme"}})
+//	defer e.EndTurn(messageID)
+//	e.RecordFamilyLockDecision(ctx, emit.Site{TurnKey: messageID, Provider: "anthropic"}, ledger.FamilyLock{…})
+//
+// A call that records something returns at once, whatever Kafka does, and never
+// fails or panics into its caller: it makes the bytes of the record and puts them
+// into a queue, which is all that it does. It does no I/O, and no lock that it
+// takes is held during any. A goroutine of the emitter's takes the queue to
+// Kafka, at the latest 50 ms or 32 records later, and at once when a turn ends.
+//
+// The queue is bounded, in records and in bytes. When it is full the oldest
+// record goes, and is counted; the count itself is sent as a record of kind
+// queue-dropped, so that the archive knows how many of a tenant's records it has
+// never seen. What was acknowledged, what was dropped and what is still waiting
+// add up to what was recorded: see [Stats].
+//
+// [Emitter.RecordSync] is for those to whom the audit is a step of the work: it
+// returns once brokers have acknowledged the record, or says why not.
+//
+// # What the emitter fills in
+//
+//	recordId       a ULID, monotonic in the process
+//	createdAt      the time of the call
+//	seqWithinTurn  a counter of the turn: see [Turn]
+//	sessionId, turnId, principal   those of the turn that the call names
+//
+// # What it does not do
+//
+// It keeps nothing on disk: what is in the queue when the process is killed is
+// gone, and no count says so. Who cannot bear that uses RecordSync.
+package emit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// What Options mean where they say nothing.
+const (
+	DefaultQueue        = 10_000
+	DefaultQueueBytes   = 64 << 20
+	DefaultTurns        = 100_000
+	DefaultCloseTimeout = 2 * time.Second
+)
+
+// Options say where records go. Topic and Kafka are required; all else has a
+// default.
+type Options struct {
+	Topic string
+	// Kafka is how brokers are reached: kgo.SeedBrokers, and kgo.DialTLSConfig and
+	// kgo.SASL where they are needed. Records are written once and acknowledged by
+	// all replicas in sync: options that would change that are an error.
+	Kafka []kgo.Opt
+	// Queue is how many records may be on their way, those that brokers have not
+	// acknowledged yet included, and QueueBytes how large their values may be
+	// together. 0: [DefaultQueue], [DefaultQueueBytes].
+	Queue      int
+	QueueBytes int64
+	// Turns is how many turns are known at a time; the oldest are forgotten.
+	// 0: [DefaultTurns].
+	Turns int
+	// CloseTimeout is how long Close waits for brokers. 0: [DefaultCloseTimeout].
+	CloseTimeout time.Duration
+	// Traceparent returns the W3C trace context of a call's context, or "": it
+	// becomes the header traceparent. It must not block. nil: there is none.
+	Traceparent func(ctx context.Context) string
+	// Trouble is told what went wrong, one thing at a time, and not all where many
+	// things do: it is for a log, and Stats count. It is called by a goroutine of
+	// its own, so that it may block. nil tells nobody.
+	Trouble func(err error)
+}
+
+// Errors of an emitter.
+var (
+	// ErrClosed: the emitter is closed.
+	ErrClosed = errors.New("the emitter is closed")
+	// ErrUnknownTurn: no turn of that key was started, or it was forgotten.
+	ErrUnknownTurn = errors.New("no such turn was started")
+	// ErrOptions is matched by every error of [New].
+	ErrOptions = errors.New("emit")
+)
+
+// An Emitter records calls, decisions and entries. It may be used by any number of
+// goroutines at once. The nil Emitter records nothing: it is the form for
+// applications that have turned auditing off.
+type Emitter struct {
+	o     Options
+	to    carrier
+	queue *queue
+	turns *turns
+	ids   *ids
+	tell  chan error
+	slots chan struct{} // of records that somebody waits for
+	now   func() time.Time
+
+	closing sync.Once
+	closed  error
+}
+
+// A carrier is as much of a Kafka client as an emitter needs.
+type carrier interface {
+	// Produce may block. The promise is called once for each record.
+	Produce(ctx context.Context, r *kgo.Record, promise func(*kgo.Record, error))
+	Close()
+}
+
+// New returns an emitter. It reaches no broker yet: one that is away is waited for
+// in the background.
+func New(o Options) (*Emitter, error) {
+	if o.Topic == "" {
+		return nil, fmt.Errorf("%w: Topic is empty: name the topic that ledgerlake-ingest reads", ErrOptions)
+	}
+	client, err := kgo.NewClient(append(o.Kafka[:len(o.Kafka):len(o.Kafka)],
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.ProducerLinger(0),             // the queue does that
+		kgo.MaxBufferedRecords(1<<30),     // and bounds it
+		kgo.UnknownTopicRetries(-1),       // a topic may come later than its producers
+		kgo.RecordPartitioner(byTenant()), // whatever the defaults become
+	)...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	if err := once(client); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return start(o, client), nil
+}
+
+// byTenant spreads records by their key as all Kafka clients do, so that a tenant's
+// go one way, whoever sends them.
+func byTenant() kgo.Partitioner { return kgo.StickyKeyPartitioner(nil) }
+
+// once refuses a client that could write a record twice, or give one up.
+func once(client *kgo.Client) error {
+	for _, c := range []struct {
+		name  string
+		value any
+		good  func(any) bool
+	}{
+		{"DisableIdempotentWrite", client.OptValue(kgo.DisableIdempotentWrite), func(v any) bool { return v == false }},
+		{"RecordDeliveryTimeout", client.OptValue(kgo.RecordDeliveryTimeout), func(v any) bool { return v == time.Duration(0) }},
+		{"TransactionalID", client.OptValue(kgo.TransactionalID), func(v any) bool { return v == "" || v == nil }},
+	} {
+		if !c.good(c.value) {
+			return fmt.Errorf("%w: Kafka has kgo.%s: records are written once, and waited for until the queue is full: leave it out", ErrOptions, c.name)
+		}
+	}
+	return nil
+}
+
+// start is New with the client made.
+func start(o Options, to carrier) *Emitter {
+	if o.Queue <= 0 {
+		o.Queue = DefaultQueue
+	}
+	if o.QueueBytes <= 0 {
+		o.QueueBytes = DefaultQueueBytes
+	}
+	if o.Turns <= 0 {
+		o.Turns = DefaultTurns
+	}
+	if o.CloseTimeout <= 0 {
+		o.CloseTimeout = DefaultCloseTimeout
+	}
+	e := &Emitter{o: o, to: to, now: time.Now, ids: newIDs(), turns: newTurns(o.Turns), queue: newQueue(o.Queue, o.QueueBytes), tell: make(chan error, 1), slots: make(chan struct{}, maxSync)}
+	s := &sender{queue: e.queue, to: to, topic: o.Topic, id: e.ids.next(e.now()), newID: func() string { return e.ids.next(e.now()) }, trouble: e.trouble}
+	go s.run()
+	if o.Trouble != nil {
+		go e.tellAll()
+	}
+	return e
+}
+
+// trouble notes what went wrong, unless something is noted already.
+func (e *Emitter) trouble(err error) {
+	if e.o.Trouble == nil {
+		return
+	}
+	select {
+	case e.tell <- err:
+	default:
+	}
+}
+
+// tellAll tells what went wrong, until the emitter is closed.
+func (e *Emitter) tellAll() {
+	for {
+		select {
+		case err := <-e.tell:
+			e.o.Trouble(err)
+		case <-e.queue.gone:
+			return
+		}
+	}
+}
+
+// Stats are counts since the emitter began. At every moment
+//
+//	Recorded = Acknowledged + Dropped + Failed + Waiting
+//
+// queue-dropped records are not among them.
+type Stats struct {
+	Recorded     int64 // records that were made and, but for RecordSync's, queued
+	Acknowledged int64 // by all replicas in sync
+	Dropped      int64 // because the queue was full
+	Failed       int64 // brokers refused them, or Close gave them up; see [Emitter.Close]
+	Waiting      int64 // in the queue, and on their way to brokers
+	WaitingBytes int64 // their values
+
+	Unattributed int64 // calls that named no known turn: no record was made
+	Swallowed    int64 // calls that panicked, as a MarshalJSON of the application's did: no record was made
+	Refused      int64 // calls after Close: no record was made
+}
+
+// Stats returns the counts.
+func (e *Emitter) Stats() Stats {
+	if e == nil {
+		return Stats{}
+	}
+	return e.queue.stats()
+}
+
+// Flush sends what is waiting, and returns nil once all that was recorded before
+// is acknowledged, dropped or failed. An error is that of ctx, or [ErrClosed].
+func (e *Emitter) Flush(ctx context.Context) error {
+	if e == nil {
+		return nil
+	}
+	select {
+	case <-e.queue.settled():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-e.queue.gone:
+		return ErrClosed
+	}
+}
+
+// An Undelivered is the error of a Close that did not see everything acknowledged.
+type Undelivered struct {
+	// Records were waiting when the time was up, and are given up: brokers may
+	// have some of them, without having said so.
+	Records int64
+	// Uncounted are records that were dropped or refused, and of which no
+	// queue-dropped record has told: the archive does not know that they are
+	// missing.
+	Uncounted int64
+}
+
+func (u *Undelivered) Error() string {
+	return fmt.Sprintf("emit: closed with %d records that brokers have not acknowledged, and %d dropped ones that no record tells of", u.Records, u.Uncounted)
+}
+
+// Close takes no more records, sends what is waiting and the counts of what was
+// dropped, and closes the connections. It returns within [Options.CloseTimeout]
+// and a moment: nil where everything was acknowledged, else an [*Undelivered]. A
+// second Close returns what the first did.
+func (e *Emitter) Close() error {
+	if e == nil {
+		return nil
+	}
+	e.closing.Do(func() { e.closed = e.close() })
+	return e.closed
+}
+
+func (e *Emitter) close() error {
+	timeout := time.NewTimer(e.o.CloseTimeout)
+	defer timeout.Stop()
+	select {
+	case <-e.queue.drain():
+	case <-timeout.C:
+		timeout.Reset(0)
+	}
+	left := e.queue.end()
+	closed := make(chan struct{})
+	go func() {
+		e.to.Close() // it fails what it still has, and may wait for brokers
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-timeout.C:
+	}
+	if left != (Undelivered{}) {
+		return &left
+	}
+	return nil
+}
