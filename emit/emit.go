@@ -151,10 +151,11 @@ func once(client *kgo.Client) error {
 	}{
 		{"DisableIdempotentWrite", client.OptValue(kgo.DisableIdempotentWrite), func(v any) bool { return v == false }},
 		{"RecordDeliveryTimeout", client.OptValue(kgo.RecordDeliveryTimeout), func(v any) bool { return v == time.Duration(0) }},
+		{"ManualFlushing", client.OptValue(kgo.ManualFlushing), func(v any) bool { return v == false }},
 		{"TransactionalID", client.OptValue(kgo.TransactionalID), func(v any) bool { return v == "" || v == nil }},
 	} {
 		if !c.good(c.value) {
-			return fmt.Errorf("%w: Kafka has kgo.%s: records are written once, and waited for until the queue is full: leave it out", ErrOptions, c.name)
+			return fmt.Errorf("%w: Kafka has kgo.%s: records are written once, by themselves, and waited for until the queue is full: leave it out", ErrOptions, c.name)
 		}
 	}
 	return nil

@@ -14,7 +14,8 @@ import (
 type ids struct {
 	mu      sync.Mutex
 	entropy *ulid.MonotonicEntropy
-	last    uint64 // milliseconds
+	last    uint64    // milliseconds
+	id      ulid.ULID // that is being made; a local one would be allocated
 }
 
 func newIDs() *ids {
@@ -23,13 +24,12 @@ func newIDs() *ids {
 
 // next returns the id of an instant.
 func (g *ids) next(at time.Time) string {
-	var id ulid.ULID
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.last = max(g.last, ulid.Timestamp(at))
-	for g.entropy.MonotonicRead(g.last, id[6:]) != nil {
+	for g.entropy.MonotonicRead(g.last, g.id[6:]) != nil {
 		g.last++ // a millisecond has no more of them
 	}
-	_ = id.SetTime(g.last) // before the year 10889
-	return id.String()
+	_ = g.id.SetTime(g.last) // before the year 10889
+	return g.id.String()
 }

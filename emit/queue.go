@@ -226,10 +226,11 @@ func (q *queue) drain() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed, q.hasty = true, true
-	q.drained = make(chan struct{})
+	done := make(chan struct{})
+	q.drained = done
 	q.checkDrained()
 	q.nudge()
-	return q.drained
+	return done
 }
 
 func (q *queue) checkDrained() {

@@ -317,8 +317,10 @@ func (o *codec) time(name string, p *time.Time) {
 	if p.IsZero() {
 		return
 	}
-	if at, _, ok := timeOf(o.extra.Get(name)); ok && at.Equal(*p) {
-		return // its text is written
+	if raw := o.extra.Get(name); raw != nil {
+		if at, _, ok := timeOf(raw); ok && at.Equal(*p) {
+			return // its text is written
+		}
 	}
 	o.field(name)
 	o.dst = append(o.dst, '"')
