@@ -48,8 +48,8 @@ func ReadAnchor(ctx context.Context, src Source, root *Root, l Line, number int6
 // of the newest [FullEvery] does, and the number of the newest that is there. One
 // counts that a key of the ring signed which is good for anchors, or which such an
 // anchor introduces (the ring learns it); where the ring is empty, each does that
-// can be read. hint is the number that an earlier call returned, -1 where there was
-// none.
+// can be read. The ring also learns the keys that the anchor itself introduces. hint
+// is the number that an earlier call returned, -1 where there was none.
 //
 // The cost is that of [NewestAnchor], and one GET where the newest one counts.
 func NewestGoodAnchor(ctx context.Context, src Source, root *Root, l Line, ring *sign.Ring, hint int64) (good *AnchorVersion, newest int64, err error) {
@@ -84,21 +84,31 @@ func (a *AnchorVersion) verdict(ctx context.Context, src Source, ring *sign.Ring
 
 // newerBy goes up again from a good anchor, by the keys that it introduces.
 func newerBy(ctx context.Context, src Source, ring *sign.Ring, good *AnchorVersion, newer []*AnchorVersion) (*AnchorVersion, error) {
+	good.introduce(ring)
 	for _, a := range slices.Backward(newer) {
-		for role, vkeys := range map[sign.Role][]string{sign.Anchor: good.Keys.Anchor, sign.Catalog: good.Keys.Catalog, sign.Control: good.Keys.Control} {
-			for _, vkey := range vkeys {
-				_ = ring.Add(vkey, role, "anchor") // one that is no key signs nothing
-			}
-		}
 		v, err := a.verdict(ctx, src, ring)
 		if err != nil {
 			return nil, err
 		}
 		if v == sign.Good {
 			good = a
+			good.introduce(ring)
 		}
 	}
 	return good, nil
+}
+
+// introduce adds to a ring the keys that a good anchor lists. A ring that asks for
+// no signature stays as it is.
+func (a *AnchorVersion) introduce(ring *sign.Ring) {
+	if ring.Empty() {
+		return
+	}
+	for role, vkeys := range map[sign.Role][]string{sign.Anchor: a.Keys.Anchor, sign.Catalog: a.Keys.Catalog, sign.Control: a.Keys.Control} {
+		for _, vkey := range vkeys {
+			_ = ring.Add(vkey, role, "anchor") // one that is no key signs nothing
+		}
+	}
 }
 
 // headsParallel is how many anchors [AnchorVersion.AllHeads] reads at once.

@@ -72,6 +72,22 @@ func Signers(n *sign.Note) string {
 	return strings.Join(names, ", ")
 }
 
+// CatalogsIntroduced is a check that asks another one again, where it says that a
+// catalog does not count, once learn has taken in what the newest good anchor of
+// the line introduces: its key may be one of those.
+func CatalogsIntroduced(check CheckNote, learn func(context.Context) error) CheckNote {
+	return func(ctx context.Context, n *sign.Note, at time.Time) error {
+		err := check(ctx, n, at)
+		if !errors.Is(err, ErrCatalog) {
+			return err
+		}
+		if err := learn(ctx); err != nil {
+			return err
+		}
+		return check(ctx, n, at)
+	}
+}
+
 // CatalogsSignedBy returns the check by which a version of a catalog counts where
 // it is signed by a key that is good for catalogs; where the ring is empty, every
 // version does. The ring may learn keys, as [Verdict] says.

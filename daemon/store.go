@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -47,12 +48,16 @@ func Consult(ctx context.Context, log *zap.Logger, look func() ([]s3sink.Finding
 	return s3sink.Verdict(findings)
 }
 
+// damageTries is how often in a row what is asked for has to arrive damaged to be
+// called so.
+const damageTries = 5
+
 // UntilAnswered asks until the store answers: no fault of the way to it is a
-// verdict on the settings.
+// verdict on the settings. An object that stays damaged is one.
 func UntilAnswered(ctx context.Context, log *zap.Logger, ask func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := ask()
-		if err == nil || !s3sink.Transient(err) {
+		if err == nil || !s3sink.Transient(err) || attempt >= damageTries && errors.Is(err, s3sink.ErrDamaged) {
 			return err
 		}
 		log.Warn("the bucket does not answer; trying again", zap.Int("attempt", attempt), zap.Error(err))

@@ -192,10 +192,14 @@ func (a *Archive) tell(format string, args ...any) {
 	a.o.Progress(fmt.Sprintf(format, args...))
 }
 
-// checkNote is how a catalog counts.
-func (a *Archive) checkNote() archive.CheckNote {
+// checkNote is how a catalog of a line counts: where a key signed it that is good,
+// or that a good anchor introduces.
+func (a *Archive) checkNote(l archive.Line) archive.CheckNote {
 	if a.ring.Empty() {
 		return nil
 	}
-	return archive.CatalogsSignedBy(a.src, a.ring, a.root.ArchiveID)
+	return archive.CatalogsIntroduced(archive.CatalogsSignedBy(a.src, a.ring, a.root.ArchiveID), func(ctx context.Context) error {
+		_, err := a.anchors.newest(ctx, a, l)
+		return err
+	})
 }

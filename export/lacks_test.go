@@ -216,3 +216,35 @@ func (s *tailed) GetTail(ctx context.Context, key string, n int64) ([]byte, int6
 	}
 	return s.Memory.GetTail(ctx, key, n)
 }
+
+// A catalog counts that a key signed which a good anchor introduces, and none by a
+// key that nobody introduces, nor one that a stranger's anchor does.
+func TestACatalogByAnIntroducedKey(t *testing.T) {
+	compacts, stranger := prooftest.Signer("compact.example"), prooftest.Signer("stranger.example")
+	for name, c := range map[string]struct {
+		anchors    *sign.Signer
+		introduced []string
+		ok         bool
+	}{
+		"introduced":                        {key, []string{compacts.VKey()}, true},
+		"by nobody":                         {key, []string{}, false},
+		"introduced, by a stranger's word":  {stranger, []string{compacts.VKey()}, false},
+		"introduced, and only for anchors":  {key, nil, false},
+		"another one is, beside a good key": {key, []string{stranger.VKey()}, false},
+	} {
+		a := prooftest.New()
+		a.Signers, a.Keys.Catalog = []*sign.Signer{c.anchors}, c.introduced
+		if c.introduced == nil {
+			a.Keys.Anchor, a.Keys.Catalog = []string{compacts.VKey()}, []string{}
+		}
+		l := a.Line("audit.calls", 0)
+		l.Segment(func(b *prooftest.Batch) { b.Call("acme") })
+		l.Anchor()
+		a.Signers = []*sign.Signer{compacts}
+		l.Compact(prooftest.Compaction{Watermark: 1})
+		rows, err := all(open(t, prooftest.Bucket(a.Objects()), export.Options{Keys: ring()}).Range(t.Context(), export.Range{}))
+		if c.ok != (len(rows) == 1 && err == nil) || !c.ok && !errors.Is(err, export.ErrTampered) {
+			t.Errorf("%s: %d rows, %v", name, len(rows), err)
+		}
+	}
+}

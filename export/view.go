@@ -70,7 +70,7 @@ func (l *lineView) look(ctx context.Context) (*archive.Snapshot, map[string]erro
 }
 
 func (l *lineView) snapshot(ctx context.Context) (*archive.Snapshot, error) {
-	s, err := archive.ReadSnapshot(ctx, l.a.src, l.line, l.a.checkNote())
+	s, err := archive.ReadSnapshot(ctx, l.a.src, l.line, l.a.checkNote(l.line))
 	if err == nil && s.Catalog != nil && s.Catalog.ArchiveID != l.a.root.ArchiveID {
 		err = fmt.Errorf("%s: it is of another archive: %w", s.Catalog.Key, archive.ErrCatalog)
 	}

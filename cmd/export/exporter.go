@@ -224,7 +224,7 @@ func failed(err error) int {
 		return exitDone
 	case errors.As(err, &fault), errors.Is(err, errUsage):
 		return exitCannotRun
-	case errors.Is(err, stream.ErrCursor):
+	case errors.Is(err, stream.ErrCursor), errors.Is(err, stream.ErrDocument):
 		return exitTampered
 	}
 	return exitCannotRun

@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/config"
 	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/export/stream"
+	"github.com/ledgerlake/ledgerlake/proof"
 	"github.com/ledgerlake/ledgerlake/s3sink"
 	"github.com/ledgerlake/ledgerlake/telemetry"
 )
@@ -82,7 +83,7 @@ func (p *streaming) run(ctx context.Context) (int, error) {
 	defer daemon.Serve(listener, p.health, p.metrics.Registry)()
 	defer context.AfterFunc(ctx, p.health.stop)()
 	err = p.deliver(ctx)
-	if ctx.Err() != nil && !errors.Is(err, daemon.ErrNotStopped) && !errors.Is(err, stream.ErrCursor) {
+	if ctx.Err() != nil && !errors.Is(err, daemon.ErrNotStopped) && !errors.Is(err, stream.ErrCursor) && !errors.Is(err, stream.ErrDocument) {
 		return exitDone, nil
 	}
 	if errors.Is(err, daemon.ErrNotStopped) {
@@ -134,10 +135,10 @@ func (p *streaming) checkCursors(ctx context.Context, engine *stream.Engine) err
 	}
 	const most = 20
 	for _, fault := range faults[:min(len(faults), most)] {
-		p.log.Error("cursor", zap.Error(fault))
+		p.log.Error("what a destination left does not fit", zap.Error(fault))
 	}
 	if len(faults) > 0 {
-		return fmt.Errorf("%d of the cursors: %w; nothing was sent: restore what was changed, or remove the cursor, and its destination gets all of the line once more", len(faults), faults[0])
+		return fmt.Errorf("%s: %w; nothing was sent: restore what was changed, or remove the cursor, and its destination gets all of the line once more", proof.Count(int64(len(faults)), "fault"), faults[0])
 	}
 	return nil
 }

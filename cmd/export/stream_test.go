@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -32,6 +33,7 @@ type stage struct {
 	file    string
 	out     string
 	environ []string
+	log     syncBuffer // of the stream that runs
 }
 
 const auditTopic = "audit.calls"
@@ -111,6 +113,12 @@ func (b *syncBuffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
+func (b *syncBuffer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b.Reset()
+}
+
 func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,11 +130,11 @@ func (s *stage) streaming(done func() bool, args ...string) (log string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 60*time.Second)
 	defer cancel()
-	var stderr syncBuffer
+	s.log.reset()
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		code, err := run(ctx, append([]string{"stream", "--config", s.file}, args...), s.environ, io.Discard, &stderr)
+		code, err := run(ctx, append([]string{"stream", "--config", s.file}, args...), s.environ, io.Discard, &s.log)
 		if code != exitDone || err != nil {
 			s.t.Errorf("stream: exit %d, %v", code, err)
 		}
@@ -135,11 +143,11 @@ func (s *stage) streaming(done func() bool, args ...string) (log string) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if ctx.Err() != nil {
-		s.t.Errorf("it did not get there:\n%s", &stderr)
+		s.t.Errorf("it did not get there:\n%s", &s.log)
 	}
 	cancel()
 	<-over
-	return stderr.String()
+	return s.log.String()
 }
 
 // records returns the record events in the files of a destination.
@@ -283,6 +291,63 @@ func TestStreamFindsATamperedCursor(t *testing.T) {
 func (s *stage) delivered() bool {
 	_, out := s.command("status")
 	return strings.Contains(out, "10 delivered, 0 to go")
+}
+
+// An object of a destination that the disk has changed under the store, so that its
+// checksum does not fit any more, ends a start with exit code 1: it is named, and
+// what to do, and nothing is sent. An object of the archive holds up no other line.
+func TestStreamFindsADamagedObject(t *testing.T) {
+	s := newStage(t)
+	s.streaming(s.delivered, "--stream.poll", "100ms")
+	for part, says := range map[string]string{
+		"/cursor/audit.calls/": "all rows of its line are sent once more then",
+		"/destination.json":    "the destination is active then",
+		"/lease.json":          "an exporter takes a new lease then",
+	} {
+		key, mend := s.damage("export/files/", part)
+		out := s.want(exitTampered, []string{"damaged", key, says}, "stream", "--config", s.file)
+		if strings.Contains(out, "export starts") || strings.Contains(out, "does not answer") {
+			t.Errorf("%s:\n%s", part, out)
+		}
+		s.want(exitTampered, []string{"damaged", key, says}, "status")
+		mend()
+	}
+	_, mend := s.damage("catalog/", "0.note")
+	defer mend()
+	log := s.streaming(func() bool { return strings.Contains(s.log.String(), "export starts") }, "--stream.poll", "100ms")
+	if strings.Contains(log, "does not answer") {
+		t.Errorf("it waited for a catalog:\n%s", log)
+	}
+}
+
+// damage changes a byte of an object on the disk, and returns its key, and how to
+// mend it.
+func (s *stage) damage(prefix, part string) (key string, mend func()) {
+	s.t.Helper()
+	for at := range s.cursors(prefix) {
+		if strings.Contains(at, part) {
+			key = at
+		}
+	}
+	file := filepath.Join(s.stack.BucketDir(), filepath.FromSlash(key))
+	body, err := os.ReadFile(file)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	write := func(body []byte) {
+		f, err := os.OpenFile(file, os.O_WRONLY, 0)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		_, err = f.WriteAt(body, 0)
+		if err := errors.Join(err, f.Close()); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	changed := slices.Clone(body)
+	changed[len(changed)/2] ^= 1
+	write(changed)
+	return key, func() { write(body) }
 }
 
 // cursors reads the objects below a prefix.

@@ -61,7 +61,8 @@ func Jobs(ctx context.Context, src archive.Source, destination string) ([]Job, e
 
 func readJob(ctx context.Context, src archive.Source, destination, id string) (*Job, error) {
 	key := jobKey(destination, id)
-	body, err := src.Get(ctx, key)
+	var body []byte
+	err := whole(key, func() (err error) { body, err = src.Get(ctx, key); return err })
 	if err != nil {
 		return nil, err
 	}

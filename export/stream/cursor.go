@@ -99,7 +99,8 @@ func decodeCursors(body []byte, archiveID, destination, job string, line archive
 // none. job names a backfill, "" what is live.
 func ReadCursors(ctx context.Context, src archive.Source, archiveID, destination, job string, l archive.Line) (*Cursors, error) {
 	key := cursorKey(destination, job, l)
-	body, err := src.Get(ctx, key)
+	var body []byte
+	err := whole(key, func() (err error) { body, err = src.Get(ctx, key); return err })
 	if errors.Is(err, archive.ErrNotFound) {
 		return nil, nil
 	}
@@ -127,7 +128,9 @@ type document struct {
 
 // read reads the object; nil where there is none.
 func (d *document) read(ctx context.Context) ([]byte, error) {
-	body, tag, err := d.e.s.Archive.GetTagged(ctx, d.key)
+	var body []byte
+	var tag string
+	err := whole(d.key, func() (err error) { body, tag, err = d.e.s.Archive.GetTagged(ctx, d.key); return err })
 	if errors.Is(err, archive.ErrNotFound) {
 		d.tag = ""
 		return nil, nil

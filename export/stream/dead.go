@@ -121,7 +121,8 @@ func DeadLetters(ctx context.Context, src archive.Source, destination string) it
 }
 
 func readLetters(ctx context.Context, src archive.Source, key string) (*Letters, error) {
-	body, err := src.Get(ctx, key)
+	var body []byte
+	err := whole(key, func() (err error) { body, err = src.Get(ctx, key); return err })
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,9 @@ type Lease struct {
 
 // ReadLease reads who exports to a destination; nil where nobody ever did.
 func ReadLease(ctx context.Context, src archive.Source, destination string) (*Lease, error) {
-	body, err := src.Get(ctx, leaseKey(destination))
+	key := leaseKey(destination)
+	var body []byte
+	err := whole(key, func() (err error) { body, err = src.Get(ctx, key); return err })
 	if errors.Is(err, archive.ErrNotFound) {
 		return nil, nil
 	}
@@ -39,7 +41,7 @@ func ReadLease(ctx context.Context, src archive.Source, destination string) (*Le
 	}
 	l := &Lease{}
 	if err := json.Unmarshal(body, l); err != nil {
-		return nil, fmt.Errorf("%s: %w", leaseKey(destination), err)
+		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	return l, nil
 }

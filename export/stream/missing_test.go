@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ledgerlake/ledgerlake/archive"
+	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/export"
 	"github.com/ledgerlake/ledgerlake/export/event"
 	"github.com/ledgerlake/ledgerlake/export/stream"
@@ -264,4 +265,28 @@ func TestALogThatIsShorterThanItsHead(t *testing.T) {
 			t.Errorf("stopped %v", w.stopped)
 		}
 	})
+}
+
+// A catalog counts that a key signed which a good anchor introduces.
+func TestACatalogByAnIntroducedKey(t *testing.T) {
+	for _, introduced := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			compacts := prooftest.Signer("compact.example")
+			if introduced {
+				w.Keys.Catalog = []string{compacts.VKey()}
+			}
+			w.rows("acme", "umbrella")
+			w.calls.Anchor()
+			w.Signers = []*sign.Signer{compacts}
+			w.calls.Compact(prooftest.Compaction{Watermark: 1})
+			w.land()
+			w.take(func(key string) bool { return key == w.calls.Key(0) })
+			r := &receiver{}
+			w.export(time.Minute, r.destination())
+			if got := len(r.places()); (got == 2) != introduced || got != 0 && !introduced {
+				t.Errorf("introduced %v: %v arrived", introduced, r.places())
+			}
+		})
+	}
 }

@@ -75,7 +75,8 @@ func decodeState(body []byte, key string) (*State, error) {
 // ReadState reads the state of a destination; nil where it was never exported to.
 func ReadState(ctx context.Context, src archive.Source, destination string) (*State, error) {
 	key := stateKey(destination)
-	body, err := src.Get(ctx, key)
+	var body []byte
+	err := whole(key, func() (err error) { body, err = src.Get(ctx, key); return err })
 	if errors.Is(err, archive.ErrNotFound) {
 		return nil, nil
 	}
@@ -120,7 +121,9 @@ var ErrNoDestination = errors.New("no such destination")
 func SetState(ctx context.Context, dst archive.Swapper, destination, state, reason, by string, now time.Time) (s State, changed bool, err error) {
 	key := stateKey(destination)
 	for range tries {
-		body, tag, err := dst.GetTagged(ctx, key)
+		var body []byte
+		var tag string
+		err := whole(key, func() (err error) { body, tag, err = dst.GetTagged(ctx, key); return err })
 		if errors.Is(err, archive.ErrNotFound) {
 			return s, false, fmt.Errorf("%w: %s", ErrNoDestination, destination)
 		}

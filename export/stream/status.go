@@ -101,7 +101,7 @@ func ReadStatus(ctx context.Context, src archive.Swapper, root archive.Root, key
 func (s *Status) line(ctx context.Context, e *Engine, l archive.Line) error {
 	st := LineStatus{Topic: l.Topic, TopicID: l.TopicID, Partition: l.Partition, Misfits: []Misfit{}}
 	c, err := ReadCursors(ctx, e.s.Archive, e.s.Root.ArchiveID, s.Name, "", l)
-	if errors.Is(err, ErrCursor) {
+	if errors.Is(err, ErrCursor) || errors.Is(err, ErrDocument) {
 		st.Fault, err = err.Error(), nil
 	}
 	if err != nil {

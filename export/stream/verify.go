@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/chain"
+	"github.com/ledgerlake/ledgerlake/export"
 )
 
 // verify holds stored cursors against the archive and returns what does not match,
@@ -238,14 +239,18 @@ func (v *verifier) rows(ctx context.Context, key, tenant string, g *Cursor) erro
 
 // CheckCursors holds all stored cursors of the engine's destinations against the
 // archive, and calls each for every log of which that cannot be right; its error
-// matches [ErrCursor] and names the place. It moves nothing. The error of
-// CheckCursors itself is the store's.
+// matches [ErrCursor] and names the place. For a cursor, state or lease that is
+// damaged it matches [ErrDocument]. It moves nothing. The error of CheckCursors
+// itself is the store's.
 func (e *Engine) CheckCursors(ctx context.Context, each func(destination string, l archive.Line, err error)) error {
 	lines, err := e.lines(ctx)
 	if err != nil {
 		return err
 	}
 	for _, d := range e.destinations {
+		if err := d.checkDocuments(ctx, each); err != nil {
+			return err
+		}
 		for _, l := range lines {
 			if err := d.checkCursors(ctx, l, each); err != nil {
 				return err
@@ -255,10 +260,33 @@ func (e *Engine) CheckCursors(ctx context.Context, each func(destination string,
 	return nil
 }
 
+// checkDocuments reads the destination's state and lease.
+func (d *destination) checkDocuments(ctx context.Context, each func(string, archive.Line, error)) error {
+	_, state := ReadState(ctx, d.e.s.Archive, d.Name)
+	_, lease := ReadLease(ctx, d.e.s.Archive, d.Name)
+	for _, err := range []error{state, lease} {
+		if errors.Is(err, ErrDocument) {
+			each(d.Name, archive.Line{}, err)
+		}
+	}
+	return ctx.Err() // what else is wrong with them is told by who uses them
+}
+
+// storesFault returns err where it is the store's: what is wrong with a line is
+// said when it is read, and holds up no other.
+func storesFault(err error) error {
+	for _, verdict := range []error{archive.ErrCatalog, archive.ErrBreaks, archive.ErrDamaged, export.ErrTampered} {
+		if errors.Is(err, verdict) {
+			return nil
+		}
+	}
+	return err
+}
+
 func (d *destination) checkCursors(ctx context.Context, l archive.Line, each func(string, archive.Line, error)) error {
 	for range missTries {
 		c, err := ReadCursors(ctx, d.e.s.Archive, d.e.s.Root.ArchiveID, d.Name, "", l)
-		if errors.Is(err, ErrCursor) {
+		if errors.Is(err, ErrCursor) || errors.Is(err, ErrDocument) {
 			each(d.Name, l, err)
 			return nil
 		}
@@ -267,7 +295,7 @@ func (d *destination) checkCursors(ctx context.Context, l archive.Line, each fun
 		}
 		r := &runner{e: d.e, d: d, line: l, watch: d.e.watches.of(l), doc: document{key: cursorKey(d.Name, "", l)}}
 		if r.v, err = r.watch.view(ctx); err != nil {
-			return err
+			return storesFault(err)
 		}
 		faults := r.verify(ctx, c)
 		if errors.Is(faults[""], archive.ErrNotFound) {
@@ -275,7 +303,7 @@ func (d *destination) checkCursors(ctx context.Context, l archive.Line, each fun
 			continue
 		}
 		if faults[""] != nil {
-			return faults[""]
+			return storesFault(faults[""])
 		}
 		for _, fault := range faults {
 			each(d.Name, l, fault)

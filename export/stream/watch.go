@@ -207,7 +207,11 @@ func (w *watch) take(ctx context.Context) error {
 // meanwhile.
 func (w *watch) look(ctx context.Context) (*view, error) {
 	src := w.e.s.Archive
-	c, err := archive.NewestCatalog(ctx, src, w.line, archive.CatalogsSignedBy(src, w.ring, w.e.s.Root.ArchiveID))
+	signed := archive.CatalogsSignedBy(src, w.ring, w.e.s.Root.ArchiveID)
+	c, err := archive.NewestCatalog(ctx, src, w.line, archive.CatalogsIntroduced(signed, func(ctx context.Context) error {
+		_, err := w.newestGood(ctx)
+		return err
+	}))
 	if err != nil {
 		return nil, err
 	}
