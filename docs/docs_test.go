@@ -43,24 +43,55 @@ func walk(t *testing.T, suffix string, f func(path string, body []byte)) {
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-// A link between pages leads to a file that is there.
+// A link between pages leads to a file that is there, and behind its # to a
+// heading of it.
 func TestLinks(t *testing.T) {
-	links := 0
+	links, headed := 0, map[string]map[string]bool{}
 	walk(t, ".md", func(path string, body []byte) {
 		for _, m := range link.FindAllStringSubmatch(string(body), -1) {
-			target, _, _ := strings.Cut(m[1], "#")
-			if target == "" || strings.Contains(target, "://") {
+			target, fragment, _ := strings.Cut(m[1], "#")
+			if strings.Contains(m[1], "://") {
 				continue
 			}
 			links++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(path), target)); err != nil {
+			file := path
+			if target != "" {
+				file = filepath.Join(filepath.Dir(path), target)
+			}
+			if _, err := os.Stat(file); err != nil {
 				t.Errorf("%s: link to %s leads nowhere", path, m[1])
+			} else if fragment != "" && strings.HasSuffix(file, ".md") && !headings(t, headed, file)[fragment] {
+				t.Errorf("%s: link to %s leads to a page without that heading", path, m[1])
 			}
 		}
 	})
 	if links < 10 {
 		t.Errorf("found %d links; the pattern must be wrong", links)
 	}
+}
+
+var (
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	code    = regexp.MustCompile("(?ms)^```.*?^```$")
+	unsaid  = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
+)
+
+// headings returns the names by which the headings of a page are linked to, as
+// GitHub makes them: lower case, dashes for spaces, nothing but letters and digits.
+func headings(t *testing.T, known map[string]map[string]bool, file string) map[string]bool {
+	t.Helper()
+	if known[file] == nil {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known[file] = map[string]bool{}
+		for _, m := range heading.FindAllStringSubmatch(code.ReplaceAllString(string(body), ""), -1) {
+			text := link.ReplaceAllString(m[1], "")
+			known[file][strings.ReplaceAll(unsaid.ReplaceAllString(strings.ToLower(text), ""), " ", "-")] = true
+		}
+	}
+	return known[file]
 }
 
 // Every page in docs stands in the index, docs/README.md.
