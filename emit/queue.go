@@ -119,6 +119,16 @@ func (q *queue) addUrgent(n entry) bool {
 	return true
 }
 
+// refuses reports whether no record is taken any more.
+func (q *queue) refuses() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		q.count.Refused++
+	}
+	return q.closed
+}
+
 // enter counts a record that comes.
 func (q *queue) enter(n *entry) {
 	n.epoch = q.epoch
@@ -253,6 +263,9 @@ func (q *queue) end() Undelivered {
 	left := Undelivered{Records: q.count.Waiting, Uncounted: q.untold}
 	for _, l := range q.told {
 		left.Uncounted += l.count() - l.told
+	}
+	for _, n := range q.urgent {
+		n.done(ErrClosed)
 	}
 	q.count.Failed += q.count.Waiting
 	q.count.Waiting, q.count.WaitingBytes = 0, 0

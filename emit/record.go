@@ -193,6 +193,9 @@ const maxSync = 256
 
 // sync queues a record in front of all others, and waits for it.
 func (e *Emitter) sync(ctx context.Context, n entry) error {
+	if e.queue.refuses() {
+		return ErrClosed
+	}
 	select {
 	case e.slots <- struct{}{}:
 	case <-ctx.Done():

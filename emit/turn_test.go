@@ -34,7 +34,7 @@ func rows(t *testing.T, e *Emitter, k *truck) (all []*audit.Record) {
 // greater number, if it begins in a later second.
 func TestRestartInMidTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for trial := range 300 {
+		for trial := range 60 {
 			seen := map[audit.Fingerprint]bool{}
 			last := int64(-1)
 			for life := range 4 {
