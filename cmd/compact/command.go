@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/compaction"
 	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/daemon"
 )
 
 // program is what the binary is called.
@@ -56,11 +57,7 @@ func unknownCommand(name string) error {
 	for _, c := range commands() {
 		names = append(names, c.name)
 	}
-	want := "want " + strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1] + "; --help says more"
-	if name == "" {
-		return fmt.Errorf("%w: no command: %s", errUsage, want)
-	}
-	return fmt.Errorf("%w: no command %q: %s", errUsage, name, want)
+	return daemon.UnknownCommand(errUsage, name, names...)
 }
 
 // commandList is the part of the help that names the commands.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/export"
 	"github.com/ledgerlake/ledgerlake/internal/reach"
 )
@@ -75,11 +76,7 @@ func unknownCommand(name string) error {
 	for _, c := range commands() {
 		names = append(names, c.name)
 	}
-	want := "want " + strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1] + "; --help says more"
-	if name == "" {
-		return fmt.Errorf("%w: no command: %s", errUsage, want)
-	}
-	return fmt.Errorf("%w: no command %q: %s", errUsage, name, want)
+	return daemon.UnknownCommand(errUsage, name, names...)
 }
 
 const helpText = program + ` answers from an archive, and sends it elsewhere. It needs no Kafka to read.

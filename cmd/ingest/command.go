@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/ledgerlake/ledgerlake/config"
+	"github.com/ledgerlake/ledgerlake/daemon"
 	"github.com/ledgerlake/ledgerlake/pipeline"
 )
 
@@ -46,11 +47,7 @@ func split(args []string) (name string, rest []string) {
 var errUsage = errors.New("not understood")
 
 func unknownCommand(name string) error {
-	const want = "want run, doctor, scrub, versions or reset-chain; --help says more"
-	if name == "" {
-		return fmt.Errorf("%w: no command: %s", errUsage, want)
-	}
-	return fmt.Errorf("%w: no command %q: %s", errUsage, name, want)
+	return daemon.UnknownCommand(errUsage, name, "run", "doctor", "scrub", "versions", "reset-chain")
 }
 
 func help(_ context.Context, in invocation) error {
