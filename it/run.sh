@@ -1,5 +1,5 @@
 #!/bin/sh
-# make it, it-spark, torture, trial, stream-trial, bench-verify, bench-compact, bench-lookup: everything that needs real components. Arguments go to
+# make it, it-spark, torture, trial, stream-trial, bench-all, bench-verify, bench-compact, bench-lookup: everything that needs real components. Arguments go to
 # go test, or with torture first to it/torture.
 #
 #   it/run.sh                        all tests
@@ -7,6 +7,7 @@
 #   IT_LONG=1 it/run.sh              200,000 records a test instead of 40,000, and longer faults
 #   IT_SEED=n it/run.sh              the random choices of an earlier run, which printed n
 #   it/run.sh torture -minutes 20    real kills under load (docs/torture.md)
+#   it/run.sh bench-all              every number in one table (docs/benchmarks.md)
 #   it/run.sh bench-verify -rows 2000000  verify beside DuckDB on an archive of so many rows
 #   it/run.sh bench-compact -rows 1000000 compact on an archive of so many rows, beside DuckDB's COPY of the same files
 #   it/run.sh bench-lookup -rows 5000000  GETs and bytes of looking up turns in an archive of so many rows
@@ -51,6 +52,12 @@ if [ "${1-}" = torture ]; then
 		fi
 	done
 	exec "$bin/torture" "$@"
+fi
+
+if [ "${1-}" = bench-all ]; then
+	shift
+	go build -tags it -o "$bin/benchall" ./it/benchall
+	exec "$bin/benchall" -bin "$bin" "$@"
 fi
 
 if [ "${1-}" = bench-verify ]; then

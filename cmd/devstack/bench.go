@@ -3,13 +3,17 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/ledgerlake/ledgerlake/internal/peak"
 )
 
 const benchHelp = `ledgerlake-devstack bench: what ledgerlake-ingest costs on this machine.
@@ -17,6 +21,7 @@ const benchHelp = `ledgerlake-devstack bench: what ledgerlake-ingest costs on th
 Kafka and S3 run in a process of their own, records wait in the topic, and ingest archives them three times: at its
 default batches, which grow while there is a backlog; at large ones; and, a tenth of the records, at strict ones of 32 rows, which
 never grow. CPU time and memory are those of the ingest process alone. All archives are counted and verified.
+With --json it prints one line for each course instead of the table.
 `
 
 // A course is one way to run ingest.
@@ -35,7 +40,9 @@ var courses = []course{
 // A race is one run of the benchmark.
 type race struct {
 	traffic
+	courses    []course
 	partitions int
+	json       bool
 	bin        binaries
 	here       string
 	dir        string // of all data; removed at the end
@@ -46,9 +53,10 @@ type race struct {
 type result struct {
 	course
 	tally
+	wire      int64 // bytes of the values that were sent
 	wall, cpu time.Duration
 	verified  time.Duration
-	peak      int64 // bytes
+	peak      int64 // bytes; 0 is unknown
 	requests  map[string]int
 }
 
@@ -68,12 +76,15 @@ func bench(ctx context.Context, args []string, stdout io.Writer) error {
 func readRace(args []string, stdout io.Writer) (*race, error) {
 	r := &race{traffic: traffic{topic: demoTopic, seed: 1}}
 	var bin, tmp string
+	var names []string
 	f := newFlags("bench", benchHelp)
 	f.IntVar(&r.rows, "rows", 300_000, "how many records")
 	f.IntVar(&r.partitions, "partitions", 8, "in how many partitions")
 	f.IntVar(&r.tenants, "tenants", 64, "of how many tenants")
 	f.Float64Var(&r.broken, "broken", 0.01, "share of records that are broken")
 	f.Float64Var(&r.repeats, "repeats", 0.01, "share of records that repeat an earlier one")
+	f.StringSliceVar(&names, "courses", []string{"default", "large", "strict"}, "which courses")
+	f.BoolVar(&r.json, "json", false, "print a line of JSON for each course")
 	f.StringVar(&bin, "bin", "", "the folder of ledgerlake-ingest and ledgerlake-verify; default: that of this program")
 	f.StringVar(&tmp, "tmp", "", "where to put some gigabytes for a while; default: the system's folder for temporary files")
 	if goOn, err := f.parse(args, stdout); !goOn {
@@ -83,6 +94,9 @@ func readRace(args []string, stdout io.Writer) (*race, error) {
 		return nil, err
 	}
 	var err error
+	if r.courses, err = findCourses(names); err != nil {
+		return nil, err
+	}
 	if r.bin, err = findBinaries(bin); err != nil {
 		return nil, err
 	}
@@ -93,19 +107,33 @@ func readRace(args []string, stdout io.Writer) (*race, error) {
 	return r, err
 }
 
+func findCourses(names []string) (all []course, err error) {
+	for _, name := range names {
+		i := slices.IndexFunc(courses, func(c course) bool { return c.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("bench: %w: --courses: there is no course %q", errBadFlag, name)
+		}
+		all = append(all, courses[i])
+	}
+	return all, nil
+}
+
 func (r *race) run(ctx context.Context, stdout io.Writer) (err error) {
 	if r.log, err = os.Create(filepath.Join(r.dir, "log")); err != nil {
 		return err
 	}
 	defer r.log.Close()
 	var results []*result
-	for _, c := range courses {
+	for _, c := range r.courses {
 		res, err := r.course(ctx, c)
 		if err != nil {
 			log, _ := os.ReadFile(r.log.Name()) // without it the error stands alone
 			return fmt.Errorf("%s: %w\n%s", c.name, err, log[max(0, len(log)-2000):])
 		}
 		results = append(results, res)
+	}
+	if r.json {
+		return printJSON(stdout, results)
 	}
 	return r.print(stdout, results)
 }
@@ -127,6 +155,7 @@ func (r *race) course(ctx context.Context, c course) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
+	res.wire = sent.Bytes
 	if res.requests, err = s.stop(); err != nil {
 		return nil, err
 	}
@@ -134,7 +163,7 @@ func (r *race) course(ctx context.Context, c course) (*result, error) {
 }
 
 // ingest runs the archiver until it has accounted for everything.
-func (r *race) ingest(ctx context.Context, s *stackProcess, c course) (*result, error) {
+func (r *race) ingest(ctx context.Context, s *stackProcess, c course) (res *result, err error) {
 	args := append([]string{"run", "--brokers", s.Brokers, "--topics", r.topic, "--group", demoGroup, "--bucket", s.Bucket, "--log-level", "warn"}, c.flags...)
 	began := time.Now()
 	p, err := startChild(r.here, childEnv(s.Env), r.log, r.bin.ingest, args...)
@@ -142,6 +171,12 @@ func (r *race) ingest(ctx context.Context, s *stackProcess, c course) (*result, 
 		return nil, err
 	}
 	defer p.kill()
+	watch := peak.Begin(p.cmd.Process.Pid)
+	defer func() {
+		if most := watch.End(); res != nil {
+			res.peak = most
+		}
+	}()
 	if err := waitForGroup(ctx, s.Brokers, demoGroup, r.topic, p.done); err != nil {
 		return nil, err
 	}
@@ -150,7 +185,7 @@ func (r *race) ingest(ctx context.Context, s *stackProcess, c course) (*result, 
 		return nil, err
 	}
 	state := p.cmd.ProcessState
-	return &result{course: c, wall: wall, cpu: state.UserTime() + state.SystemTime(), peak: peakMemory(state)}, nil
+	return &result{course: c, wall: wall, cpu: state.UserTime() + state.SystemTime()}, nil
 }
 
 // audit counts and verifies what a course has made.
@@ -190,9 +225,44 @@ func (r *race) print(w io.Writer, results []*result) error {
 	line("other S3 requests", func(r *result) string { return thousands(others(r.requests)) })
 	line("bytes in S3", func(r *result) string { return size(r.Bytes) })
 	line("bytes per row", func(r *result) string { return thousands(r.Bytes / r.Rows) })
-	line("peak memory", func(r *result) string { return size(r.peak) })
+	line("peak memory", func(r *result) string {
+		if r.peak == 0 {
+			return "unknown"
+		}
+		return size(r.peak)
+	})
 	line("verify, rows per second", func(r *result) string { return thousands(int64(float64(r.Rows) / r.verified.Seconds())) })
 	return t.Flush()
+}
+
+// A courseLine is what bench --json prints of a course.
+type courseLine struct {
+	Course     string   `json:"course"`
+	Flags      []string `json:"flags"` // of ingest
+	Records    int64    `json:"records"`
+	Rows       int64    `json:"rows"`
+	Tenants    int      `json:"tenants"` // that have rows
+	Segments   int      `json:"segments"`
+	WireBytes  int64    `json:"wireBytes"` // of the records' values
+	Bytes      int64    `json:"bytes"`     // of segments
+	CPUSeconds float64  `json:"cpuSeconds"`
+	Seconds    float64  `json:"seconds"`
+	PeakBytes  int64    `json:"peakBytes"` // 0: unknown
+	Puts       int      `json:"puts"`
+	Others     int      `json:"otherRequests"`
+}
+
+func printJSON(w io.Writer, results []*result) error {
+	for _, r := range results {
+		err := json.NewEncoder(w).Encode(courseLine{
+			r.name, r.flags, r.Offsets, r.Rows, len(r.Tenants), r.Segments, r.wire, r.Bytes, r.cpu.Seconds(), r.wall.Seconds(),
+			r.peak, r.requests["PUT"], others(r.requests),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func others(byMethod map[string]int) (n int) {

@@ -34,6 +34,7 @@ func TestBadUse(t *testing.T) {
 		{"demo", "--bin", "nowhere"},
 		{"bench", "--rows", "0"},
 		{"bench", "--bin", "nowhere"},
+		{"bench", "--courses", "brisk"},
 	} {
 		err := run(t.Context(), args, new(bytes.Buffer))
 		if code := exitCode(err); code != exitBadUse {
@@ -73,7 +74,7 @@ func TestHelp(t *testing.T) {
 		"up --help":      {"--dir", "--kafka-port", "--s3-port", "--bucket", "--partitions"},
 		"produce -h":     {"--tenants", "--rows", "--rate", "--brokers", "--topic", "--seed", "--broken", "--conflicts"},
 		"demo --help":    {"--dir", "--bin", "--rows"},
-		"bench --help":   {"--rows", "--partitions", "--bin"},
+		"bench --help":   {"--rows", "--partitions", "--bin", "--courses", "--json"},
 		"version":        {program},
 		"produce --help": {"duplicates"},
 	} {

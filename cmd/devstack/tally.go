@@ -20,6 +20,7 @@ type tally struct {
 	Made       int64
 	Duplicates int64
 	Gaps       int64 // offsets in gaps
+	Tenants    map[string]bool
 }
 
 // count reads all segments of an archive that lies as files in a folder.
@@ -65,6 +66,12 @@ func (t *tally) add(body []byte) error {
 	t.Duplicates += int64(len(s.Duplicates))
 	for _, g := range s.Gaps {
 		t.Gaps += g.To - g.From
+	}
+	if t.Tenants == nil {
+		t.Tenants = map[string]bool{}
+	}
+	for i := range s.Logs {
+		t.Tenants[s.Logs[i].Tenant] = true
 	}
 	return t.addRows(f)
 }

@@ -1,6 +1,6 @@
 //go:build it
 
-package main
+package lookup
 
 import (
 	"path/filepath"
@@ -14,7 +14,7 @@ import (
 // row groups each, and segments above the watermark.
 func TestLookupKeepsItsLimits(t *testing.T) {
 	var out strings.Builder
-	err := run(t.Context(), []string{"-bin", filepath.Join(parts.Build(), "bin"), "-rows", "300000", "-tenants", "2", "-asks", "8"}, &out)
+	err := Run(t.Context(), []string{"-bin", filepath.Join(parts.Build(), "bin"), "-rows", "300000", "-tenants", "2", "-asks", "8"}, &out)
 	t.Log(out.String())
 	if err != nil {
 		t.Fatal(err)

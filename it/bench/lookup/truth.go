@@ -1,6 +1,6 @@
 //go:build it
 
-package main
+package lookup
 
 import (
 	"context"
@@ -47,7 +47,7 @@ type places map[string][]int64
 
 // learn reads the tenant's rows twice: to choose what is asked for, and to find all
 // that has it.
-func (b *runner) learn(ctx context.Context) (*truth, error) {
+func (b *Bench) learn(ctx context.Context) (*truth, error) {
 	t := &truth{places: map[asked]places{}}
 	if err := b.list(ctx, t); err != nil {
 		return nil, err
@@ -63,9 +63,9 @@ func (b *runner) learn(ctx context.Context) (*truth, error) {
 			from = 1
 		}
 		s := sample{turn: r.TurnID.S, session: r.SessionID.S, record: r.RecordID.S, user: r.UserID.S, seq: r.Seq.N, line: o.line}
-		if seen[from]++; len(t.asked[from]) < b.asks {
+		if seen[from]++; len(t.asked[from]) < b.Asks {
 			t.asked[from] = append(t.asked[from], s)
-		} else if i := rng.IntN(seen[from]); i < b.asks {
+		} else if i := rng.IntN(seen[from]); i < b.Asks {
 			t.asked[from][i] = s
 		}
 	})
@@ -104,7 +104,7 @@ func (s *sample) all() []asked {
 func (s *sample) both() asked { return asked{"turn_id, session_id", s.turn + " " + s.session} }
 
 // list finds the objects of the tenant that has most rows in data files.
-func (b *runner) list(ctx context.Context, t *truth) error {
+func (b *Bench) list(ctx context.Context, t *truth) error {
 	lines, err := archive.Lines(ctx, b.bucket)
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (b *runner) list(ctx context.Context, t *truth) error {
 }
 
 // scan reads all rows of the tenant.
-func (b *runner) scan(t *truth, do func(*object, *chain.Row)) error {
+func (b *Bench) scan(t *truth, do func(*object, *chain.Row)) error {
 	for i := range t.objects {
 		o := &t.objects[i]
 		body, ok := b.store.Object(o.key)

@@ -1,6 +1,6 @@
-//go:build it
+//go:build linux
 
-package bench
+package peak
 
 import (
 	"os/exec"
@@ -22,12 +22,12 @@ func TestPeakIsThatOfTheProgram(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	w := watchPeak(cmd.Process.Pid)
+	w := Begin(cmd.Process.Pid)
 	in.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if peak := w.stop(); peak <= 0 || peak >= held/4 {
+	if peak := w.End(); peak <= 0 || peak >= held/4 {
 		t.Errorf("cat took %d bytes beside the %d that its parent holds", peak, len(memory))
 	}
 }
@@ -38,7 +38,7 @@ func TestPeakOfNobody(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if peak := watchPeak(cmd.Process.Pid).stop(); peak != 0 {
+	if peak := Begin(cmd.Process.Pid).End(); peak != 0 {
 		t.Errorf("%d bytes", peak)
 	}
 }

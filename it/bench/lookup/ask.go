@@ -1,6 +1,6 @@
 //go:build it
 
-package main
+package lookup
 
 import (
 	"context"
@@ -79,7 +79,7 @@ type kind struct {
 	want    func(*sample) places
 }
 
-func (b *runner) kinds() []kind {
+func (b *Bench) kinds() []kind {
 	t := b.truth
 	of := func(column string, value func(*sample) string) func(*sample) places {
 		return func(s *sample) places { return t.places[asked{column, value(s)}] }
@@ -146,7 +146,7 @@ func (s *spread) String() string {
 }
 
 // ask makes all look-ups, and prints what they took.
-func (b *runner) ask(ctx context.Context) error {
+func (b *Bench) ask(ctx context.Context) error {
 	b.whole()
 	var all []*tally
 	for _, k := range b.kinds() {
@@ -159,11 +159,36 @@ func (b *runner) ask(ctx context.Context) error {
 		all = append(all, t)
 	}
 	b.print(all)
+	b.sumUp(all)
 	return limits(all)
 }
 
+// sumUp fills in what callers of Measure get.
+func (b *Bench) sumUp(all []*tally) {
+	b.result.Rows = b.Plan.Rows
+	for _, o := range b.truth.objects {
+		b.result.Whole.Gets++
+		b.result.Whole.Bytes += float64(o.size)
+	}
+	for _, t := range all {
+		n := max(t.asked, 1)
+		b.result.Kinds = append(b.result.Kinds, Kind{
+			Name: t.name, Rows: float64(t.rows) / float64(n), CPU: t.cpu / time.Duration(n), Open: t.opening.mean(n),
+			Cost: Cost{
+				Gets:  float64(t.misses.gets+t.hits.gets+t.segments.gets) / float64(n),
+				Bytes: float64(t.misses.bytes+t.hits.bytes+t.segments.bytes) / float64(n),
+			},
+		})
+	}
+}
+
+// mean is what each of n look-ups took.
+func (s *spread) mean(n int) Cost {
+	return Cost{float64(s.gets) / float64(n), float64(s.bytes) / float64(n)}
+}
+
 // whole prints what reading all files of the tenant takes.
-func (b *runner) whole() {
+func (b *Bench) whole() {
 	files, segments := spread{}, spread{}
 	for _, o := range b.truth.objects {
 		if o.segment {
@@ -177,7 +202,7 @@ func (b *runner) whole() {
 }
 
 // one makes a look-up, by an archive that knows nothing yet.
-func (b *runner) one(ctx context.Context, t *tally, s *sample) error {
+func (b *Bench) one(ctx context.Context, t *tally, s *sample) error {
 	m := &meter{Ranger: b.bucket, spent: map[string]spent{}}
 	a, err := export.Open(ctx, m, export.Options{})
 	if err != nil {
@@ -231,7 +256,7 @@ func sum(all map[string]spent, of func(key string) bool) (s spent) {
 }
 
 // count adds what a look-up took to a tally.
-func (b *runner) count(t *tally, all map[string]spent, want places) {
+func (b *Bench) count(t *tally, all map[string]spent, want places) {
 	t.segments.add(sum(all, func(key string) bool { return strings.HasPrefix(key, archive.LogPrefix) }))
 	for _, o := range b.truth.objects {
 		x := all[o.key]
@@ -258,8 +283,8 @@ func (b *runner) count(t *tally, all map[string]spent, want places) {
 }
 
 // print prints means and maxima.
-func (b *runner) print(all []*tally) {
-	w := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+func (b *Bench) print(all []*tally) {
+	w := tabwriter.NewWriter(b.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\n\t\trows\tof a file without\t\t\tof a file with\t\tsegments, of a look-up\t\topening\t\t\t\n")
 	fmt.Fprintf(w, "look-up\tasked\teach\tGETs, most\tMiB, most\tin doubt\tGETs, most\tMiB, most\tGETs, most\tMiB, most\tGETs, most\tMiB, most\tCPU ms\t\n")
 	for _, t := range all {

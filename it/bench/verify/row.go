@@ -1,6 +1,6 @@
 //go:build it
 
-package main
+package verify
 
 import (
 	"context"
@@ -21,9 +21,9 @@ import (
 
 // row proves one row of an archive, says what that takes, and has the proof
 // checked by verify, by Python, and its path by another implementation.
-func (b *runner) row(ctx context.Context, folder, vkey, record string) error {
+func (b *Bench) row(ctx context.Context, folder, vkey, record string) error {
 	bundle := filepath.Join(folder+".cpu", "row.json")
-	verify := filepath.Join(b.bin, "ledgerlake-verify")
+	verify := filepath.Join(b.Bin, "ledgerlake-verify")
 	made, err := bench.Spend(ctx, nil, nil, verify, "prove", "--key", vkey, "-o", bundle, record, folder)
 	if err != nil {
 		return err
@@ -32,12 +32,12 @@ func (b *runner) row(ctx context.Context, folder, vkey, record string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b.out, "\nthe proof of record %s: %d bytes, written in %.2f CPU s: %s\n", record, info.Size(), made.CPU.Seconds(), strings.TrimSpace(string(made.Errs)))
+	fmt.Fprintf(b.Out, "\nthe proof of record %s: %d bytes, written in %.2f CPU s: %s\n", record, info.Size(), made.CPU.Seconds(), strings.TrimSpace(string(made.Errs)))
 	checked, err := bench.Spend(ctx, nil, nil, verify, "proof", "--key", vkey, bundle)
 	if err != nil {
 		return err
 	}
-	python, err := bench.Spend(ctx, nil, nil, b.python, "proof/offline/check.py", "bundle", bundle, "--key", vkey)
+	python, err := bench.Spend(ctx, nil, nil, b.Python, "proof/offline/check.py", "bundle", bundle, "--key", vkey)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (b *runner) row(ctx context.Context, folder, vkey, record string) error {
 	if err != nil {
 		return fmt.Errorf("transparency-dev/merkle: %w", err)
 	}
-	fmt.Fprintf(b.out, "checked in %.3f CPU s by verify proof, in %.3f by check.py; its path (%d hashes in a tree of %d rows) in %v by transparency-dev/merkle\n",
+	fmt.Fprintf(b.Out, "checked in %.3f CPU s by verify proof, in %.3f by check.py; its path (%d hashes in a tree of %d rows) in %v by transparency-dev/merkle\n",
 		checked.CPU.Seconds(), python.CPU.Seconds(), hashes, size, took)
 	return nil
 }
