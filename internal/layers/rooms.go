@@ -291,7 +291,7 @@ var Rooms = []Room{
 		Imports:     []string{"audit", "ledger"},
 		Drivers:     []string{"github.com/twmb/franz-go/pkg/kgo", ulid},
 		TestImports: []string{"chain", "ledger/ledgertest", "ledger/memory"},
-		TestDrivers: []string{kfake, "github.com/twmb/franz-go/pkg/kadm"},
+		TestDrivers: []string{kfake, "github.com/twmb/franz-go/pkg/kmsg"},
 	},
 	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
@@ -433,7 +433,7 @@ var Rooms = []Room{
 		// Tests of the whole product, embedded and against real components.
 		Folder: "it", TestOnly: true,
 		Imports: slices.Concat(product, []string{"export", "export/event", "export/event/eventtest", "export/sink", "export/sink/httpsink", "export/sink/kafkasink", "export/sink/natssink", "export/sink/syslog", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "internal/workload", "internal/scan", "internal/peak"}),
-		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, "github.com/transparency-dev/merkle", parquetGo, "golang.org/x/mod/sumdb/note", sync, "github.com/nats-io"}),
+		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, "github.com/transparency-dev/merkle", parquetGo, zstd, "golang.org/x/mod/sumdb/note", sync, "github.com/nats-io"}),
 	},
 }
 
