@@ -170,11 +170,11 @@ func (n *newcomer) outlives() {
 		n.paste("(" + e.away + ") > " + e.name + ".log 2>&1 &")
 	}
 	for _, e := range examples {
-		n.until("cat "+e.name+".log", "emitted")
+		n.until("cat "+e.name+".log", "emitted", 0)
 	}
 	n.paste(n.ports.Replace("bin/ledgerlake-devstack up --dir data/quickstart/stack >> data/quickstart/devstack.log 2>&1 &"))
 	for _, e := range examples {
-		n.until("cat "+e.name+".log", "left 0")
+		n.until("cat "+e.name+".log", "left 0", 0)
 		tenant := "away-" + e.name
 		var calls, dropped int
 		n.eventually(func() bool {

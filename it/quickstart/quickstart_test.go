@@ -106,7 +106,7 @@ func (n *newcomer) follow(b block) {
 	commands := n.ports.Replace(b.commands)
 	switch {
 	case b.until != "":
-		n.until(commands, b.until)
+		n.until(commands, b.until, b.exit)
 	case b.exit != 0:
 		said, code, err := n.shell.ask(commands)
 		n.expect(b, said, code, err)
@@ -123,16 +123,17 @@ func (n *newcomer) expect(b block, said string, code int, err error) {
 	}
 }
 
-// until repeats commands that only read, until they print what is wanted.
-func (n *newcomer) until(commands, want string) string {
+// until repeats commands that only read, until they print what is wanted and end
+// as they should.
+func (n *newcomer) until(commands, want string, exit int) {
 	n.t.Helper()
 	for began := time.Now(); ; time.Sleep(200 * time.Millisecond) {
-		said, _, err := n.shell.ask(commands)
-		if err == nil && strings.Contains(said, want) {
-			return said
+		said, code, err := n.shell.ask(commands)
+		if err == nil && code == exit && strings.Contains(said, want) {
+			return
 		}
 		if err != nil || time.Since(began) > patience {
-			n.t.Fatalf("%s\ndoes not print %q (%v). At last it printed:\n%s", commands, want, err, said)
+			n.t.Fatalf("%s\ndoes not print %q and end with %d (%v). At last it ended with %d and printed:\n%s", commands, want, exit, err, code, said)
 		}
 	}
 }
