@@ -2,8 +2,9 @@
 
 Turn.record returns at once, does no I/O and raises nothing: an audit must not
 be able to fail the work that it is about. Records wait in memory for Kafka, at
-most 10,000 of them; one that finds no room, or that Kafka refuses, is dropped,
-and a record of kind queue-dropped says of its tenant how many were so far.
+most 10,000 of them, or 64 MB; one that finds no room, or that Kafka refuses, is
+dropped, and a record of kind queue-dropped says of its tenant how many were so
+far.
 """
 
 import itertools
@@ -35,6 +36,7 @@ class Audit:
                 "linger.ms": 20,
                 "compression.type": "zstd",
                 "queue.buffering.max.messages": 10_000,
+                "queue.buffering.max.kbytes": 64_000,
                 "message.timeout.ms": 0,  # tried until close
                 **settings,
             },

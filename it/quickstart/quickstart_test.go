@@ -46,8 +46,9 @@ func TestQuickstart(t *testing.T) {
 		if b.section == "11. Stop" {
 			n.examples()
 		}
-		t.Logf("%s: %q", b.section, strings.SplitN(b.commands, "\n", 2)[0])
+		began := time.Now()
 		n.follow(b)
+		t.Logf("%6.1f s  %s: %s", time.Since(began).Seconds(), b.section, strings.SplitN(b.commands, "\n", 2)[0])
 		if t.Failed() {
 			t.Fatalf("block %d of %d, in %q", i+1, len(all), b.section)
 		}

@@ -2,7 +2,7 @@
 //
 // record() returns at once, does no I/O and never throws: an audit must not be
 // able to fail the work that it is about. Records wait in memory for Kafka, at
-// most 10,000 of them; beyond that the oldest go, and a record of kind
+// most 10,000 of them, or 64 MB; beyond that the oldest go, and a record of kind
 // queue-dropped says of each tenant how many went so far.
 import { setTimeout as sleep } from "node:timers/promises";
 import { CompressionTypes, Kafka, type Message, Partitioners, type Producer } from "kafkajs";
@@ -10,6 +10,8 @@ import { monotonicFactory } from "ulid";
 
 const ulid = monotonicFactory(); // ids of one millisecond are in order, too
 const mostWaiting = 10_000;
+const mostBytes = 64_000_000; // of what waits, as characters
+const kindHeader = "ledgerlake-kind";
 const refused = new Set(["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD"]);
 
 /** Whom the agent works for. No id of a tenant, session or turn may name a person; userId may. */
@@ -48,6 +50,7 @@ export class Audit {
   readonly #dropped = new Map<string, number>(); // by tenant, since the start
   readonly #unsaid = new Set<string>(); // tenants whose count Kafka does not have yet
   #sending: Promise<void> | undefined;
+  #bytes = 0; // of what waits
   #underway = 0;
   #closed = false;
 
@@ -64,34 +67,38 @@ export class Audit {
 
   /** Waits until Kafka has all records, for that long at most, and returns how many it has not. End the process then. */
   async close(withinMs = 2_000): Promise<number> {
-    await Promise.race([this.#sending, sleep(withinMs)]);
+    await within(withinMs, this.#sending);
     this.#closed = true;
     const left = this.#waiting.length + this.#underway;
-    await Promise.race([this.#producer.disconnect(), sleep(1_000)]);
+    await within(1_000, this.#producer.disconnect().catch(this.onError));
     return left;
   }
 
   #add(tenant: string, kind: string, record: object, headers: Record<string, string> = {}): void {
+    // The tenant as the key: all of its records go to one partition, in order.
+    const message = { key: tenant, value: "", headers: { ...headers, tenant, [kindHeader]: kind } };
     try {
-      // The tenant as the key: all of its records go to one partition, in order.
-      this.#waiting.push({ key: tenant, value: JSON.stringify(record), headers: { ...headers, tenant, "ledgerlake-kind": kind } });
-      if (this.#waiting.length > mostWaiting) this.#drop(this.#waiting.splice(0, 1));
+      message.value = JSON.stringify(record);
+      this.#waiting.push(message);
+      this.#bytes += message.value.length;
+      while (this.#waiting.length > mostWaiting || this.#bytes > mostBytes) this.#take(1).forEach((m) => this.#lost(m));
       this.#sending ??= this.#send();
     } catch (e) {
       this.onError(e); // a value that JSON cannot say, such as a circle
-      this.#lost(tenant);
+      this.#lost(message);
     }
   }
 
-  #lost(tenant: string): void {
-    this.#dropped.set(tenant, (this.#dropped.get(tenant) ?? 0) + 1);
+  #take(most: number): Message[] {
+    const taken = this.#waiting.splice(0, most);
+    for (const { value } of taken) this.#bytes -= value?.length ?? 0;
+    return taken;
+  }
+
+  #lost(message: Message): void {
+    const tenant = String(message.key);
+    if (!isNotice(message)) this.#dropped.set(tenant, (this.#dropped.get(tenant) ?? 0) + 1);
     this.#unsaid.add(tenant);
-  }
-
-  #drop(messages: Message[]): void {
-    for (const { key, headers } of messages) {
-      if (headers?.["ledgerlake-kind"] !== "queue-dropped") this.#lost(String(key)); // of those the next one says it too
-    }
   }
 
   /** One request is under way at a time; what comes meanwhile goes together with the next one. */
@@ -99,7 +106,7 @@ export class Audit {
     await Promise.resolve(); // records of one synchronous stretch go together
     while (this.#waiting.length + this.#unsaid.size > 0 && !this.#closed) {
       this.#say([...this.#unsaid]);
-      const batch = this.#waiting.splice(0, 100);
+      const batch = this.#take(100);
       this.#underway = batch.length;
       await this.#deliver(batch);
       this.#underway = 0;
@@ -132,8 +139,12 @@ export class Audit {
 
   /** Of a request that Kafka refuses, the records that it takes. */
   async #oneByOne(batch: Message[]): Promise<void> {
-    if (batch.length === 1) return this.#drop(batch);
-    for (const one of batch) await this.#deliver([one]);
+    const [one, ...others] = batch;
+    if (one !== undefined && others.length === 0) {
+      if (!isNotice(one)) this.#lost(one); // a notice that is refused is not tried again
+      return;
+    }
+    for (const each of batch) await this.#deliver([each]);
   }
 }
 
@@ -158,4 +169,17 @@ export class Turn {
       ...step,
     });
   }
+}
+
+/** Waits for something, and no longer than that. */
+async function within(ms: number, something: Promise<unknown> | undefined): Promise<void> {
+  const over = new AbortController();
+  const timer = sleep(ms, undefined, { signal: over.signal }).catch(() => undefined);
+  await Promise.race([something, timer]);
+  over.abort();
+}
+
+/** Says whether it is a count of what was dropped. */
+function isNotice(message: Message): boolean {
+  return message.headers?.[kindHeader] === "queue-dropped";
 }
