@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from datetime import UTC, datetime
+from functools import partial
 
 from confluent_kafka import Producer
 from ulid import ULID  # ids of one millisecond are in order, too
@@ -76,17 +77,18 @@ class Audit:
             value = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")
             headers = list({**headers, "tenant": tenant, "ledgerlake-kind": kind}.items())
             # The tenant as the key: all of its records go to one partition, in order.
-            self._producer.produce(self._topic, value, tenant, headers=headers, on_delivery=self._delivered)
+            self._producer.produce(self._topic, value, tenant, headers=headers, on_delivery=partial(self._delivered, tenant, kind))
         except BufferError:  # no room
             self._drop(tenant, kind)
         except Exception:  # a value that JSON cannot say
             log.exception("an audit record cannot be sent")
             self._drop(tenant, kind)
 
-    def _delivered(self, error, message):
+    def _delivered(self, tenant, kind, error, _message):
         if error is not None:
             log.error("Kafka refused an audit record: %s", error)
-            self._drop(message.key().decode(), dict(message.headers())["ledgerlake-kind"].decode())
+            if kind != "queue-dropped":  # a notice that is refused is not tried again
+                self._drop(tenant, kind)
 
     def _drop(self, tenant, kind):
         with self._lock:

@@ -20,6 +20,7 @@ type example struct {
 	turn string // a command that sends a turn; %s is its id
 	user string
 	away string // a program that sends awayRecords records of one tenant and says when
+	bad  string // a program that sends 50 good records of one tenant, one that Kafka refuses and one that is no JSON
 }
 
 var ulid = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
@@ -40,6 +41,19 @@ for (let i = 0; i < 10500; i++) turn.record({ stageId: "tool-loop", call: { call
 console.log("emitted");
 console.log("left", await audit.close(40000));
 process.exit(0);'`,
+		bad: `cd examples/typescript && node --input-type=module -e '
+import { Kafka, logLevel } from "kafkajs";
+import { randomBytes } from "node:crypto";
+import { Audit } from "./dist/audit.js";
+const audit = new Audit(new Kafka({ brokers: [process.env.KAFKA_BROKERS], logLevel: logLevel.NOTHING }), "audit.calls", () => {});
+const principal = { tenantId: "bad-typescript", userId: null, actorKind: "system", sessionAuthMethod: "internal" };
+const turn = audit.turn({ sessionId: "s", turnId: "t", principal });
+const step = { stageId: "tool-loop", call: { callClass: "worker", provider: "p", model: "m" }, outcome: { status: "ok", latencyMs: 1 } };
+for (let i = 0; i < 25; i++) turn.record(step);
+turn.record({ ...step, big: randomBytes(3000000).toString("hex") });
+turn.record({ ...step, wrong: 1n });
+for (let i = 0; i < 25; i++) turn.record(step);
+console.log("left", await audit.close(40000));'`,
 	},
 	{
 		name: "python", turn: "cd examples/python && .venv/bin/python main.py %s", user: "user-1002",
@@ -50,6 +64,14 @@ turn = a.turn("s", "t", {"tenantId": "away-python", "userId": None, "actorKind":
 for i in range(10500):
     turn.record("tool-loop", {"callClass": "worker", "provider": "p", "model": "m"}, {"status": "ok", "latencyMs": 1})
 print("emitted", flush=True)
+print("left", a.close(40))'`,
+		bad: `cd examples/python && .venv/bin/python -c '
+import os, audit
+a = audit.Audit(os.environ["KAFKA_BROKERS"], "audit.calls", **{"message.max.bytes": 10_000_000})
+turn = a.turn("s", "t", {"tenantId": "bad-python", "userId": None, "actorKind": "system", "sessionAuthMethod": "internal"})
+for i in range(52):
+    more = {25: {"big": os.urandom(3_000_000).hex()}, 26: {"wrong": float("nan")}}.get(i, {})
+    turn.record("tool-loop", {"callClass": "worker", "provider": "p", "model": "m"}, {"status": "ok", "latencyMs": 1}, **more)
 print("left", a.close(40))'`,
 	},
 }
@@ -82,6 +104,7 @@ func (n *newcomer) examples() {
 			n := &newcomer{t: t, shell: n.shell, ports: n.ports, kafka: n.kafka}
 			n.sends(e)
 			n.repeats(e)
+			n.passes(e)
 		})
 	}
 	n.t.Run("away", func(t *testing.T) {
@@ -159,6 +182,27 @@ func (n *newcomer) accounts() accounts {
 		n.t.Fatalf("verify ended with %d, %v:\n%s", code, err, said)
 	}
 	return report.Totals
+}
+
+// passes requires that a record that cannot be sent costs no other one, and is
+// counted.
+func (n *newcomer) passes(e example) {
+	n.run(e.bad, "left 0")
+	n.accounted("bad-"+e.name, 50, 2)
+}
+
+// accounted waits until a tenant has so many calls, and that it was said how
+// many more were dropped.
+func (n *newcomer) accounted(tenant string, wantCalls, wantDropped int) {
+	n.t.Helper()
+	var calls, dropped int
+	n.eventually(func() bool {
+		calls, dropped = n.tally(tenant)
+		return calls+dropped >= wantCalls+wantDropped
+	})
+	if calls != wantCalls || dropped != wantDropped {
+		n.t.Errorf("%s: %d records archived and %d dropped, want %d and %d", tenant, calls, dropped, wantCalls, wantDropped)
+	}
 }
 
 // outlives takes Kafka (and the bucket) away, has each example send more than
