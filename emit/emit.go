@@ -40,6 +40,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -121,13 +123,13 @@ func New(o Options) (*Emitter, error) {
 	if o.Topic == "" {
 		return nil, fmt.Errorf("%w: Topic is empty: name the topic that ledgerlake-ingest reads", ErrOptions)
 	}
-	client, err := kgo.NewClient(append(o.Kafka[:len(o.Kafka):len(o.Kafka)],
+	client, err := kgo.NewClient(slices.Concat([]kgo.Opt{kgo.RetryBackoffFn(backoff), kgo.MetadataMinAge(metadataAge)}, o.Kafka, []kgo.Opt{
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerLinger(0),             // the queue does that
 		kgo.MaxBufferedRecords(1<<30),     // and bounds it
 		kgo.UnknownTopicRetries(-1),       // a topic may come later than its producers
 		kgo.RecordPartitioner(byTenant()), // whatever the defaults become
-	)...)
+	})...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
@@ -136,6 +138,17 @@ func New(o Options) (*Emitter, error) {
 		return nil, err
 	}
 	return start(o, client), nil
+}
+
+// metadataAge is how long a look at the cluster holds at least: where brokers went
+// away, and come back, the next one finds them.
+const metadataAge = 500 * time.Millisecond
+
+// backoff is how long to wait before a broker is tried again, unless Options.Kafka
+// says otherwise. franz-go's own grows to 2.5 s, in which a full queue loses a lot.
+func backoff(tries int) time.Duration {
+	const most = 800 * time.Millisecond
+	return min(50*time.Millisecond<<min(tries, 5), most)/2 + rand.N(most/4)
 }
 
 // byTenant spreads records by their key as all Kafka clients do, so that a tenant's

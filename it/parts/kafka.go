@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -135,6 +136,9 @@ func (k *Kafka) Stop() error {
 
 // Kill stops the broker as a power cut would, but for what the kernel still holds.
 func (k *Kafka) Kill() { k.proc.Kill() }
+
+// Signal sends a signal to the broker's process.
+func (k *Kafka) Signal(sig syscall.Signal) error { return k.proc.Signal(sig) }
 
 func (k *Kafka) properties() string { return filepath.Join(k.dir, "server.properties") }
 
