@@ -27,6 +27,7 @@ class Audit:
 
     def __init__(self, brokers, topic, **settings):
         self._topic = topic
+        self._id, self._notices = str(ULID()), itertools.count()  # of this producer: notices belong to it
         self._lock = threading.Lock()
         self._dropped, self._unsaid = Counter(), set()  # by tenant, since the start
         self._producer = Producer(
@@ -99,8 +100,10 @@ class Audit:
         with self._lock:
             counts = {tenant: self._dropped[tenant] for tenant in self._unsaid}
             self._unsaid.clear()
-        for tenant, dropped in counts.items():
-            self.send(tenant, "queue-dropped", {"kind": "queue-dropped", "tenantId": tenant, "ts": now(), "dropped": dropped}, {})
+        for tenant, count in counts.items():
+            notice = {"kind": "queue-dropped", "tenantId": tenant, "recordId": str(ULID()), "traceId": self._id, "seq": next(self._notices)}
+            detail = {"reason": "queue-full, or refused", "count": count}
+            self.send(tenant, "queue-dropped", {**notice, "ts": now(), "actor": "system", "resultDetail": detail}, {})
 
     def _poll(self):
         while not self._ended.wait(0.1):

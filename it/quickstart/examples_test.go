@@ -88,8 +88,10 @@ type row struct {
 	Principal     map[string]any `json:"principal"`
 	FallbackStep  map[string]any `json:"fallbackStep"`
 	TokenCost     map[string]any `json:"tokenCost"`
-	Dropped       int            `json:"dropped"`
-	Place         struct {
+	Detail        struct {
+		Count int `json:"count"` // of dropped records
+	} `json:"resultDetail"`
+	Place struct {
 		Kind      string          `json:"kind"`
 		Partition int             `json:"partition"`
 		Headers   json.RawMessage `json:"headers"`
@@ -238,7 +240,7 @@ func (n *newcomer) tally(tenant string) (calls, dropped int) {
 		case "call":
 			calls++
 		case "queue-dropped":
-			dropped = max(dropped, r.Dropped)
+			dropped = max(dropped, r.Detail.Count)
 		default:
 			n.t.Fatalf("%s has a row of kind %s", tenant, r.Place.Kind)
 		}

@@ -50,6 +50,8 @@ export class Audit {
   readonly #dropped = new Map<string, number>(); // by tenant, since the start
   readonly #unsaid = new Set<string>(); // tenants whose count Kafka does not have yet
   #sending: Promise<void> | undefined;
+  readonly #id = ulid(); // of this producer: notices belong to it
+  #notices = 0;
   #bytes = 0; // of what waits
   #underway = 0;
   #closed = false;
@@ -117,8 +119,9 @@ export class Audit {
   #say(tenants: string[]): void {
     this.#unsaid.clear();
     for (const tenantId of tenants) {
-      const dropped = this.#dropped.get(tenantId);
-      this.#add(tenantId, "queue-dropped", { kind: "queue-dropped", tenantId, ts: new Date().toISOString(), dropped });
+      const resultDetail = { reason: "queue-full, or refused", count: this.#dropped.get(tenantId) };
+      const ids = { recordId: ulid(), traceId: this.#id, seq: this.#notices++ };
+      this.#add(tenantId, "queue-dropped", { kind: "queue-dropped", tenantId, ...ids, ts: new Date().toISOString(), actor: "system", resultDetail });
     }
   }
 
