@@ -25,6 +25,7 @@ func TestBoundsOfGoodObjects(t *testing.T) {
 	}
 	for name, object := range map[string][]byte{
 		"ours":    object,
+		"before":  goEncode(t, turnRows(300), []byte("{}")),
 		"blooms":  withBlooms(t, turnRows(300)),
 		"no rows": withBlooms(t, nil),
 	} {
@@ -48,7 +49,7 @@ func TestBoundsOfGoodObjects(t *testing.T) {
 }
 
 // parquet-go alone leaves a column index without bounds for sealed columns, by
-// which engines skip rows (index.go mends it); it is seen.
+// which engines skip rows (the writer of segments mended it); it is seen.
 func TestBoundsOfParquetGoAlone(t *testing.T) {
 	if err := CheckBounds(foreign(t, turnRows(300), formatGroup(), sealing()...)); err == nil {
 		t.Error("accepted")
@@ -59,7 +60,7 @@ func TestBoundsOfParquetGoAlone(t *testing.T) {
 func withBlooms(t *testing.T, rows []chain.Row) []byte {
 	t.Helper()
 	options := append([]pq.WriterOption{schema, pq.BloomFilters(pq.SplitBlockFilter(10, "turn_id"))}, sealing()...)
-	e := &Encoder{writer: pq.NewGenericWriter[any](io.Discard, options...)}
+	e := &goEncoder{writer: pq.NewGenericWriter[any](io.Discard, options...)}
 	object, err := e.Encode(rows, []byte("{}"))
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,8 @@ import (
 )
 
 // A page of a data file ends at this many bytes or rows, whichever comes first;
-// a page of a dictionary's indexes by rows alone.
+// a page of a dictionary's indexes by rows alone. Pages of an [Encoder] are half as
+// long.
 const (
 	dataPageSize = 128 << 10
 	dataPageRows = 20_480
@@ -26,8 +27,9 @@ const maxDictionary = 256 << 10
 // values, or indexes into the dictionary.
 type chunkWriter struct {
 	column *column
+	path   []string
 	maxDef byte
-	codec  *zstd.Codec
+	*scratch
 
 	open   page
 	pages  []byte // header and body of each, one after another
@@ -43,7 +45,16 @@ type chunkWriter struct {
 	dictPages  bool
 	size       int64 // of headers and bodies, not compressed
 
-	text, body, packed []byte // scratch
+	held  []byte // bounds, which the open page would change
+	index format.ColumnIndex
+}
+
+// A scratch is what the chunks of a writer share.
+type scratch struct {
+	codec    zstd.Codec
+	pageSize int
+
+	text, body, packed []byte
 }
 
 // A page is what a page that is not written yet holds.
@@ -62,8 +73,11 @@ func (p *page) reset(first int64) {
 	*p = page{first: first, reps: p.reps[:0], defs: p.defs[:0], values: p.values[:0], index: p.index[:0], limits: p.limits.reset()}
 }
 
-func newChunkWriter(c *column, codec *zstd.Codec) *chunkWriter {
-	w := &chunkWriter{column: c, codec: codec, maxDef: c.maxDef(), bloom: bloomOf(c.name)}
+func newChunkWriter(c *column, s *scratch, bloom bool) *chunkWriter {
+	w := &chunkWriter{column: c, path: c.path(), scratch: s, maxDef: c.maxDef()}
+	if bloom {
+		w.bloom = bloomOf(c.name)
+	}
 	w.reset()
 	return w
 }
@@ -89,6 +103,19 @@ func (w *chunkWriter) reset() {
 	}
 	w.rows, w.count, w.nulls, w.size = 0, 0, 0, 0
 	w.plainPages, w.dictPages = false, false
+}
+
+// hold returns a copy of b that lasts until the object is written.
+func (w *chunkWriter) hold(b []byte) []byte {
+	at := len(w.held)
+	w.held = append(w.held, b...)
+	return w.held[at:len(w.held):len(w.held)]
+}
+
+// pending returns how many bytes the chunk takes at most.
+func (w *chunkWriter) pending() int {
+	p := &w.open
+	return len(w.pages) + len(w.dict.values) + len(p.values) + 4*len(p.index) + len(p.defs) + len(p.reps) + 256
 }
 
 // buffered returns about how many bytes the chunk takes in an object.
@@ -192,7 +219,7 @@ func (w *chunkWriter) listValue(list []string) {
 func (w *chunkWriter) endRow() error {
 	w.rows++
 	w.open.rows++
-	if len(w.open.values) < dataPageSize && w.open.rows < dataPageRows {
+	if len(w.open.values) < w.pageSize && w.open.rows < dataPageRows {
 		return nil
 	}
 	return w.endPage()
@@ -227,7 +254,9 @@ func (w *chunkWriter) endPage() error {
 	}
 	w.plainPages = w.plainPages || h.encoding == format.Plain
 	w.dictPages = w.dictPages || h.encoding != format.Plain
-	w.bounds = append(w.bounds, pageBounds{limits: p.limits.clone(), nulls: p.nulls})
+	b := pageBounds{limits: p.limits, nulls: p.nulls}
+	b.limits.low, b.limits.high = w.hold(p.limits.low), w.hold(p.limits.high)
+	w.bounds = append(w.bounds, b)
 	w.nulls += p.nulls
 	p.reset(w.rows)
 	return nil
@@ -239,12 +268,12 @@ func (w *chunkWriter) encode(p *page) (err error) {
 	levels := &defLevels
 	if w.column.kind == kindList {
 		levels = &listLevels
-		if w.body, err = appendLevels(w.body, &repLevels, p.reps); err != nil {
+		if err := w.levels(&repLevels, p.reps); err != nil {
 			return err
 		}
 	}
 	if w.maxDef > 0 {
-		if w.body, err = appendLevels(w.body, levels, p.defs); err != nil {
+		if err := w.levels(levels, p.defs); err != nil {
 			return err
 		}
 	}
@@ -252,19 +281,29 @@ func (w *chunkWriter) encode(p *page) (err error) {
 		w.body = append(w.body, p.values...)
 		return nil
 	}
-	packed, err := indexes.EncodeInt32(nil, p.index)
-	w.body = append(w.body, packed...)
+	w.packed, err = indexes.EncodeInt32(w.packed, p.index)
+	w.body = append(w.body, w.packed...)
 	return err
 }
 
 // page appends a page and its place.
 func (w *chunkWriter) page(h *pageHeader, body []byte) (err error) {
-	if w.packed, err = w.codec.Encode(w.packed, body); err != nil {
+	if err := w.compress(body); err != nil {
 		return err
 	}
 	h.size, h.compressed = int32(len(body)), int32(len(w.packed))
 	w.store(h, w.packed, w.open.first)
 	return nil
+}
+
+// compress makes packed of a body. Hashes do not compress, and short bodies grow.
+func (w *chunkWriter) compress(body []byte) (err error) {
+	if len(body) < rawBelow || w.column.kind == kindHash {
+		w.packed = appendRawFrame(w.packed[:0], body)
+		return nil
+	}
+	w.packed, err = w.codec.Encode(w.packed, body)
+	return err
 }
 
 // store appends a page as it is stored.
@@ -276,21 +315,26 @@ func (w *chunkWriter) store(h *pageHeader, packed []byte, first int64) {
 	w.places = append(w.places, format.PageLocation{Offset: int64(at), CompressedPageSize: int32(size), FirstRowIndex: first})
 }
 
-func appendLevels(b []byte, e *rle.Encoding, levels []byte) ([]byte, error) {
-	packed, err := e.EncodeLevels(nil, levels)
-	if err != nil {
-		return nil, err
+// levels appends levels to the body, their length before them.
+func (w *chunkWriter) levels(e *rle.Encoding, levels []byte) (err error) {
+	if w.packed, err = e.EncodeLevels(w.packed, levels); err != nil {
+		return err
 	}
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(packed)))
-	return append(b, packed...), nil
+	w.body = binary.LittleEndian.AppendUint32(w.body, uint32(len(w.packed)))
+	w.body = append(w.body, w.packed...)
+	return nil
 }
+
+// mapFrom is how many values a dictionary has before it is looked up by a map: most
+// of the small objects have fewer, and going through them takes no memory.
+const mapFrom = 12
 
 // A dictionary holds the values of a chunk that is written with one.
 type dictionary struct {
-	values []byte // PLAIN
-	at     []int  // where each begins
-	byText map[string]int32
-	seen   []int // the page, from 1, that had the value last
+	values []byte           // PLAIN
+	at     []int            // where each begins
+	byText map[string]int32 // of all values, from mapFrom on
+	seen   []int            // the page, from 1, that had the value last
 	last   int32
 	hot    bool // last is valid
 }
@@ -308,20 +352,47 @@ func (d *dictionary) place(v []byte) int32 {
 	if d.hot && bytes.Equal(d.plain(d.last)[4:], v) {
 		return d.last
 	}
-	i, ok := d.byText[string(v)]
+	i, ok := d.find(v)
 	if !ok {
-		if d.byText == nil {
-			d.byText = map[string]int32{}
-		}
 		i = int32(len(d.at))
-		d.byText[string(v)] = i
 		d.at = append(d.at, len(d.values))
 		d.seen = append(d.seen, 0)
 		d.values = binary.LittleEndian.AppendUint32(d.values, uint32(len(v)))
 		d.values = append(d.values, v...)
+		d.index(i)
 	}
 	d.last, d.hot = i, true
 	return i
+}
+
+func (d *dictionary) find(v []byte) (int32, bool) {
+	if len(d.at) >= mapFrom {
+		i, ok := d.byText[string(v)]
+		return i, ok
+	}
+	for i := range int32(len(d.at)) {
+		if bytes.Equal(d.plain(i)[4:], v) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// index puts value i, the newest, into the map, and all before it once there is one.
+func (d *dictionary) index(i int32) {
+	if int(i)+1 < mapFrom {
+		return
+	}
+	if d.byText == nil {
+		d.byText = map[string]int32{}
+	}
+	first := i
+	if int(i)+1 == mapFrom {
+		first = 0
+	}
+	for ; first <= i; first++ {
+		d.byText[string(d.plain(first)[4:])] = first
+	}
 }
 
 // plain returns a value, its length before it.
@@ -347,7 +418,7 @@ func (w *chunkWriter) finish(object []byte) ([]byte, format.ColumnMetaData, erro
 		return nil, format.ColumnMetaData{}, err
 	}
 	meta := format.ColumnMetaData{
-		Type: w.column.kind.physical(), Encoding: w.encodings(), PathInSchema: w.column.path(), Codec: format.Zstd,
+		Type: w.column.kind.physical(), Encoding: w.encodings(), PathInSchema: w.path, Codec: format.Zstd,
 		NumValues: w.count, Statistics: w.statistics(),
 	}
 	start := len(object)
@@ -382,7 +453,7 @@ func (w *chunkWriter) filter() ([]byte, error) {
 }
 
 func (w *chunkWriter) appendDictionary(object []byte) (_ []byte, err error) {
-	if w.packed, err = w.codec.Encode(w.packed, w.dict.values); err != nil {
+	if err := w.compress(w.dict.values); err != nil {
 		return nil, err
 	}
 	h := pageHeader{kind: format.DictionaryPage, size: int32(len(w.dict.values)), compressed: int32(len(w.packed)), values: int32(len(w.dict.at)), encoding: format.Plain}
@@ -392,13 +463,15 @@ func (w *chunkWriter) appendDictionary(object []byte) (_ []byte, err error) {
 	return object, nil
 }
 
+// The encodings of chunks: levels are RLE, and a dictionary is plain too.
+var (
+	plainEncodings = []format.Encoding{format.RLE, format.Plain}
+	dictEncodings  = []format.Encoding{format.RLE, format.Plain, format.RLEDictionary}
+)
+
 func (w *chunkWriter) encodings() []format.Encoding {
-	all := []format.Encoding{format.RLE}
-	if w.plainPages || w.dictPages {
-		all = append(all, format.Plain) // a dictionary is plain too
-	}
 	if w.dictPages {
-		all = append(all, format.RLEDictionary)
+		return dictEncodings
 	}
-	return all
+	return plainEncodings
 }

@@ -56,6 +56,10 @@ type column struct {
 	list func(*chain.Row) *[]string
 }
 
+// unbounded reports whether a column has no bounds: sealed ones must not, and
+// in a list nobody looks for any.
+func (c *column) unbounded() bool { return c.sealed || c.kind == kindList }
+
 // columns are all columns of an object, in the order in which they are written:
 // header, slots, chain, derived.
 var columns = func() []column {

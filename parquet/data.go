@@ -1,14 +1,9 @@
 package parquet
 
 import (
-	"sync"
-	"unicode/utf8"
-
 	"github.com/parquet-go/parquet-go/compress/zstd"
-	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
@@ -40,9 +35,10 @@ type DataOptions struct {
 type DataWriter struct {
 	o      DataOptions
 	chunks []*chunkWriter
-	codec  zstd.Codec
+	scratch
 
 	object []byte
+	tail   []byte // of what stands behind row groups
 	groups []writtenGroup
 	rows   int64 // in all
 	open   int64 // of them, in the open row group
@@ -58,6 +54,23 @@ type writtenGroup struct {
 	offsets [][]byte
 }
 
+// nextGroup returns an empty row group, in the memory of an earlier object's if
+// there is one.
+func (w *DataWriter) nextGroup() (g writtenGroup) {
+	n := len(w.groups)
+	if n < cap(w.groups) {
+		g = w.groups[:n+1][n]
+	}
+	if g.meta.Columns == nil {
+		g.meta.Columns = make([]format.ColumnChunk, 0, len(columns))
+		parts := make([][]byte, 3*len(columns))
+		g.blooms, g.indexes, g.offsets = parts[:0:len(columns)], parts[len(columns):len(columns):2*len(columns)], parts[2*len(columns):2*len(columns)]
+	}
+	g.meta = format.RowGroup{Columns: g.meta.Columns[:0], NumRows: w.open, FileOffset: int64(len(w.object)), Ordinal: int16(n)}
+	g.blooms, g.indexes, g.offsets = g.blooms[:0], g.indexes[:0], g.offsets[:0]
+	return g
+}
+
 // behind returns the size of what stands behind the row groups.
 func (g *writtenGroup) behind() (n int) {
 	for _, parts := range [][][]byte{g.blooms, g.indexes, g.offsets} {
@@ -69,8 +82,11 @@ func (g *writtenGroup) behind() (n int) {
 }
 
 // NewDataWriter returns a DataWriter.
-func NewDataWriter(o DataOptions) *DataWriter {
-	w := &DataWriter{o: o, codec: zstd.Codec{Level: zstd.SpeedFastest}}
+func NewDataWriter(o DataOptions) *DataWriter { return newWriterOf(o, dataPageSize, true) }
+
+// newWriterOf returns a writer of objects with bloom filters or without.
+func newWriterOf(o DataOptions, pageSize int, blooms bool) *DataWriter {
+	w := &DataWriter{o: o, scratch: scratch{codec: zstd.Codec{Level: zstd.SpeedFastest}, pageSize: pageSize}}
 	if w.o.GroupRows == 0 {
 		w.o.GroupRows = maxGroupRows
 	}
@@ -81,7 +97,7 @@ func NewDataWriter(o DataOptions) *DataWriter {
 		w.o.Target = 128 << 20
 	}
 	for i := range columns {
-		w.chunks = append(w.chunks, newChunkWriter(&columns[i], &w.codec))
+		w.chunks = append(w.chunks, newChunkWriter(&columns[i], &w.scratch, blooms))
 	}
 	w.Reset()
 	return w
@@ -89,8 +105,14 @@ func NewDataWriter(o DataOptions) *DataWriter {
 
 // Reset begins a new object, and keeps what memory it can. It is needed after an
 // error alone: Close leaves the writer as new.
-func (w *DataWriter) Reset() {
-	w.object, w.groups, w.rows = append([]byte(nil), magic...), nil, 0
+func (w *DataWriter) Reset() { w.begin(nil) }
+
+// begin begins a new object in the memory of buffer.
+func (w *DataWriter) begin(buffer []byte) {
+	w.object, w.groups, w.tail, w.rows = append(buffer, magic...), w.groups[:0], w.tail[:0], 0
+	for _, c := range w.chunks {
+		c.held = c.held[:0]
+	}
 	w.resetGroup()
 }
 
@@ -158,43 +180,6 @@ func (w *DataWriter) added(rows int64) error {
 	return w.endGroup()
 }
 
-// refuses returns the reason why a row cannot be written, or "".
-func (c *column) refuses(r *chain.Row) string {
-	switch {
-	case c.text != nil:
-		return c.refusesText(c.text(r))
-	case c.slot != nil:
-		_, reason := slotValue(c, *c.slot(r))
-		return reason
-	case c.num != nil:
-		n := c.num(r)
-		if c.required && !n.Valid {
-			return reasonNull
-		}
-		_, reason := numValue(c, n.N, n.Valid)
-		return reason
-	case c.list != nil:
-		for _, s := range *c.list(r) {
-			if reason := c.refusesText(&audit.Text{S: s, Valid: true}); reason != "" {
-				return reason
-			}
-		}
-	}
-	return ""
-}
-
-func (c *column) refusesText(t *audit.Text) string {
-	switch {
-	case !t.Valid && c.required:
-		return reasonNull
-	case len(t.S) > maxValue:
-		return reasonLong
-	case !utf8.ValidString(t.S):
-		return reasonUTF8
-	}
-	return ""
-}
-
 // addRows adds what rows have in the column.
 func (w *chunkWriter) addRows(rows []*chain.Row) error {
 	for _, r := range rows {
@@ -244,7 +229,7 @@ func (w *DataWriter) endGroup() error {
 	if w.open == 0 {
 		return nil
 	}
-	g := writtenGroup{meta: format.RowGroup{NumRows: w.open, FileOffset: int64(len(w.object)), Ordinal: int16(len(w.groups))}}
+	g := w.nextGroup()
 	for _, c := range w.chunks {
 		if err := w.endChunk(&g, c); err != nil {
 			return err
@@ -272,7 +257,7 @@ func (w *DataWriter) reserve(n int) {
 }
 
 func (w *DataWriter) endChunk(g *writtenGroup, c *chunkWriter) error {
-	w.reserve(len(c.pages) + len(c.dict.values) + 2*dataPageSize)
+	w.reserve(c.pending())
 	object, meta, err := c.finish(w.object)
 	if err != nil {
 		return err
@@ -282,25 +267,31 @@ func (w *DataWriter) endChunk(g *writtenGroup, c *chunkWriter) error {
 	if err != nil {
 		return err
 	}
-	index, err := c.columnIndex()
-	if err != nil {
-		return err
-	}
-	offsets, err := thrift.Marshal(new(thrift.CompactProtocol), &format.OffsetIndex{PageLocations: c.places})
-	if err != nil {
-		return err
-	}
-	g.blooms, g.indexes, g.offsets = append(g.blooms, bloom), append(g.indexes, index), append(g.offsets, offsets)
+	g.blooms = append(g.blooms, bloom)
+	g.indexes = append(g.indexes, w.keep(c.columnIndex))
+	g.offsets = append(g.offsets, w.keep(func(b []byte) []byte { return appendOffsetIndex(b, c.places) }))
 	g.meta.Columns = append(g.meta.Columns, format.ColumnChunk{MetaData: meta})
 	g.meta.TotalByteSize += meta.TotalUncompressedSize
 	g.meta.TotalCompressedSize += meta.TotalCompressedSize
 	return nil
 }
 
+// keep returns what is appended to the memory of what stands behind row groups.
+func (w *DataWriter) keep(appendTo func([]byte) []byte) []byte {
+	at := len(w.tail)
+	w.tail = appendTo(w.tail)
+	return w.tail[at:len(w.tail):len(w.tail)]
+}
+
 // Close returns the object, which is the caller's own memory, with metadata as
 // the value of the key "ledgerlake" unless it is nil. The writer is then as new.
 func (w *DataWriter) Close(metadata []byte) ([]byte, error) {
 	defer w.Reset()
+	return w.finish(metadata)
+}
+
+// finish ends the object, which is still in the writer's buffer.
+func (w *DataWriter) finish(metadata []byte) ([]byte, error) {
 	if err := w.endGroup(); err != nil {
 		return nil, err
 	}
@@ -322,7 +313,7 @@ func (w *DataWriter) Close(metadata []byte) ([]byte, error) {
 // appendBehind appends bloom filters and indexes, column by column, and writes
 // down where they are.
 func (w *DataWriter) appendBehind() {
-	n := 64 << 10 // a footer has half of it for each row group
+	n := 16 << 10 // and a footer has 32 KiB for each row group at most
 	for i := range w.groups {
 		n += w.groups[i].behind() + 32<<10
 	}
@@ -359,24 +350,11 @@ func (w *DataWriter) behind(part []byte) (at int64, n int32) {
 	return at, int32(len(part))
 }
 
-// emptyFooter returns the footer of an object without rows, which Encoder and
-// DataWriter have in common.
+// emptyFooter returns the footer of an object without rows.
 func emptyFooter() (format.FileMetaData, error) {
-	meta, err := footerOnce()
+	frame, err := frameOnce()
 	if err != nil {
 		return format.FileMetaData{}, err
 	}
-	return *meta, nil
+	return frame.meta, nil
 }
-
-var footerOnce = sync.OnceValues(func() (*format.FileMetaData, error) {
-	object, err := NewEncoder().Encode(nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := splitFooter(object, int64(len(object)))
-	if err != nil {
-		return nil, err
-	}
-	return readFooter(raw)
-})

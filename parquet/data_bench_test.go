@@ -116,7 +116,7 @@ func dataFilesOf(b *testing.B, rows []chain.Row, n int) (all [][]byte) {
 
 // copyRows has parquet-go copy the rows of objects into one.
 func copyRows(b *testing.B, objects [][]byte) []byte {
-	w := newWriter()
+	w := newGoWriter()
 	var out bytes.Buffer
 	w.Reset(&out)
 	for _, object := range objects {

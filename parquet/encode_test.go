@@ -10,8 +10,6 @@ import (
 	"testing"
 	"weak"
 
-	pq "github.com/parquet-go/parquet-go"
-
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/chain"
 )
@@ -108,27 +106,6 @@ func TestEncodeGivesTheObjectAway(t *testing.T) {
 	}
 }
 
-// This is a fault that seal mends: Reset clears the writer's own names of
-// columns. When the test fails, parquet-go has mended it, and detach can go.
-func TestParquetGoForgetsNamesAtReset(t *testing.T) {
-	w := pq.NewGenericWriter[any](nil, schema)
-	e := &Encoder{writer: w}
-	var object bytes.Buffer
-	for range 2 {
-		object.Reset()
-		w.Reset(&object)
-		if err := e.group(refs(turnRows(1)), 0); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if meta, _ := footerOf(t, object.Bytes()); meta.RowGroups[0].Columns[0].MetaData.PathInSchema[0] != "" {
-		t.Error("the second object of a writer has names")
-	}
-}
-
 // An Encoder keeps no row alive: a batch may be most of a process's memory.
 func TestEncoderForgetsRows(t *testing.T) {
 	e, rows := NewEncoder(), turnRows(40)
@@ -194,14 +171,14 @@ func TestGroupLength(t *testing.T) {
 		"small": {small, maxGroupBytes/500 + 1},
 		"large": {large, 2},
 	} {
-		if got := groupLength(refs(c.rows)); got != c.want {
+		if got := NewDataWriter(DataOptions{}).fitting(refs(c.rows)); got != c.want {
 			t.Errorf("%s: %d rows, want %d", name, got, c.want)
 		}
 	}
 }
 
-// Allocations are counted, for they are paid for with every row. Of an object of
-// 32 rows nearly all are parquet-go's, a dozen for each column.
+// Allocations are counted, for they are paid for with every row: of an object a
+// handful, however many rows it has.
 func TestEncodeAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -209,7 +186,7 @@ func TestEncodeAllocations(t *testing.T) {
 	for _, c := range []struct {
 		rows int
 		most float64 // allocations a row
-	}{{32, 30}, {2048, 1}} {
+	}{{32, 1}, {2048, 0.02}} {
 		e, rows := NewEncoder(), turnRows(c.rows)
 		allocs := testing.AllocsPerRun(5, func() {
 			if _, err := e.Encode(rows, []byte("{}")); err != nil {
@@ -222,11 +199,10 @@ func TestEncodeAllocations(t *testing.T) {
 	}
 }
 
-// An idle Encoder is cheap to hold, for there may be one for each partition:
-// most of it are the column buffers of its writer, up to a page each, and a
-// writer that has seen more is let go.
+// An idle Encoder is cheap to hold: most of it are open pages, one of each column,
+// and one that has written more is emptied.
 func TestIdleEncoderIsSmall(t *testing.T) {
-	for _, c := range []struct{ rows, most int }{{32, 1536 << 10}, {2048, 2 << 20}, {20_000, 64 << 10}} {
+	for _, c := range []struct{ rows, most int }{{32, 256 << 10}, {2048, 2560 << 10}, {20_000, 64 << 10}} {
 		rows := turnRows(c.rows)
 		before := heap()
 		e := NewEncoder()

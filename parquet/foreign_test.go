@@ -22,7 +22,7 @@ func foreign(t testing.TB, rows []chain.Row, group pq.Group, options ...pq.Write
 func foreignValues(t testing.TB, rows []chain.Row, group pq.Group, values map[string][]pq.Value, options ...pq.WriterOption) []byte {
 	t.Helper()
 	s := pq.NewSchema("other", group)
-	e := &Encoder{writer: pq.NewGenericWriter[any](io.Discard, append([]pq.WriterOption{
+	e := &goEncoder{writer: pq.NewGenericWriter[any](io.Discard, append([]pq.WriterOption{
 		s, pq.DataPageVersion(1), pq.Compression(newCodec()), pq.PageBufferSize(pageSize), pq.DataPageStatistics(false),
 	}, options...)...)}
 	var object bytes.Buffer

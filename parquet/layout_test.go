@@ -129,7 +129,7 @@ func TestLayoutFindsStatisticsInPageHeaders(t *testing.T) {
 // reFooter puts a footer behind the bytes of an object.
 func reFooter(t testing.TB, before []byte, meta *format.FileMetaData) []byte {
 	t.Helper()
-	object, err := appendFooter(bytes.Clone(before), meta)
+	object, err := marshalFooter(bytes.Clone(before), meta)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestLayoutOfPageHeaders(t *testing.T) {
 	for i := range rows {
 		rows[i].RepeatOf = audit.I64(int64(i)) // the last column: with 256 bytes and more, a frame says its size
 	}
-	object := encode(t, rows, nil)
+	object := goEncode(t, rows, nil) // whose page headers have the length that rePage makes
 	if err := CheckLayout(rePage(t, object, func(*format.PageHeader) {}, nil)); err != nil {
 		t.Fatal(err)
 	}

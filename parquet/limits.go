@@ -6,9 +6,12 @@ import (
 	"encoding/binary"
 	"unicode/utf8"
 
-	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
+
+// maxBound is the longest text that is kept as a bound, in bytes. Bounds are
+// paid for twice in each object, and are there to find ids and names by.
+const maxBound = 64
 
 // limits are the least and the greatest of some values, which are text, by its
 // bytes, or numbers. The zero limits are those of no value.
@@ -20,11 +23,6 @@ type limits struct {
 
 // reset returns the zero limits with the same memory.
 func (l limits) reset() limits { return limits{low: l.low[:0], high: l.high[:0]} }
-
-func (l limits) clone() limits {
-	l.low, l.high = bytes.Clone(l.low), bytes.Clone(l.high)
-	return l
-}
 
 func (l *limits) text(v []byte) {
 	if !l.there || bytes.Compare(v, l.low) < 0 {
@@ -60,14 +58,15 @@ func (l *limits) join(o *limits, k kind) {
 func (k kind) isText() bool { return k == kindText || k == kindBinary || k == kindList }
 
 // bound returns a limit as it stands in a footer or an index.
-func (k kind) bound(text []byte, n int64) []byte {
-	switch {
+func (w *chunkWriter) bound(text []byte, n int64) []byte {
+	var b [8]byte
+	switch k := w.column.kind; {
 	case k.isText():
 		return text
 	case k == kindInt32:
-		return binary.LittleEndian.AppendUint32(nil, uint32(n))
+		return w.hold(binary.LittleEndian.AppendUint32(b[:0], uint32(n)))
 	default:
-		return binary.LittleEndian.AppendUint64(nil, uint64(n))
+		return w.hold(binary.LittleEndian.AppendUint64(b[:0], uint64(n)))
 	}
 }
 
@@ -84,10 +83,14 @@ func (w *chunkWriter) statistics() format.Statistics {
 		return s
 	}
 	all := limits{}
-	for i := range w.bounds {
-		all.join(&w.bounds[i].limits, w.column.kind)
+	if len(w.bounds) == 1 {
+		all = w.bounds[0].limits
+	} else {
+		for i := range w.bounds {
+			all.join(&w.bounds[i].limits, w.column.kind)
+		}
 	}
-	low, high := w.column.kind.bound(all.low, all.min), w.column.kind.bound(all.high, all.max)
+	low, high := w.bound(all.low, all.min), w.bound(all.high, all.max)
 	if all.there && len(low) <= maxBound && len(high) <= maxBound {
 		s.MinValue, s.MaxValue = notNil(low), notNil(high)
 	}
@@ -102,30 +105,33 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-// columnIndex returns the column index of the chunk, or nil where it has none: a
-// sealed column, a list, and values so long and odd that no shorter text is
+// columnIndex appends the column index of the chunk, or nothing where it has none:
+// a sealed column, a list, and values so long and odd that no shorter text is
 // greater.
-func (w *chunkWriter) columnIndex() ([]byte, error) {
+func (w *chunkWriter) columnIndex(b []byte) []byte {
 	if w.column.unbounded() {
-		return nil, nil
+		return b
 	}
-	k, x := w.column.kind, format.ColumnIndex{BoundaryOrder: order(w.bounds, w.column.kind)}
+	x := &w.index
+	*x = format.ColumnIndex{
+		BoundaryOrder: order(w.bounds, w.column.kind), NullPages: x.NullPages[:0], MinValues: x.MinValues[:0], MaxValues: x.MaxValues[:0], NullCounts: x.NullCounts[:0],
+	}
 	for i := range w.bounds {
-		b := &w.bounds[i]
+		p := &w.bounds[i]
 		low, high, ok := []byte{}, []byte{}, true
-		if b.limits.there {
-			low = k.bound(cutLow(b.limits.low), b.limits.min)
-			high, ok = cutHigh(b.limits.high)
-			high = k.bound(high, b.limits.max)
+		if p.limits.there {
+			low = w.bound(cutLow(p.limits.low), p.limits.min)
+			high, ok = cutHigh(p.limits.high)
+			high = w.bound(high, p.limits.max)
 		}
 		if !ok {
-			return nil, nil
+			return b
 		}
-		x.NullPages = append(x.NullPages, !b.limits.there)
+		x.NullPages = append(x.NullPages, !p.limits.there)
 		x.MinValues, x.MaxValues = append(x.MinValues, low), append(x.MaxValues, high)
-		x.NullCounts = append(x.NullCounts, b.nulls)
+		x.NullCounts = append(x.NullCounts, p.nulls)
 	}
-	return thrift.Marshal(new(thrift.CompactProtocol), &x)
+	return appendColumnIndex(b, x)
 }
 
 // order says whether the bounds of pages ascend or descend, all of them: a

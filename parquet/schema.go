@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"io"
 	"slices"
 
 	pq "github.com/parquet-go/parquet-go"
@@ -84,4 +85,10 @@ func (c *column) path() []string {
 		return []string{c.name, "list", "element"}
 	}
 	return []string{c.name}
+}
+
+// newWriter returns parquet-go's writer of the schema. This package writes pages
+// itself; of parquet-go's objects it takes how the schema stands in a footer.
+func newWriter(out io.Writer) *pq.GenericWriter[any] {
+	return pq.NewGenericWriter[any](out, schema, pq.DataPageVersion(1), pq.DataPageStatistics(false))
 }
