@@ -19,7 +19,7 @@ func TestRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	isFile(t, chartDir+"/files/ledgerlake.rules.yaml", want)
+	isFile(t, chartDir+"/files/ledgerlake.rules.yaml", want) // with -update, loadChart has written it
 	var rules map[string]any
 	if err := yaml.Unmarshal(want, &rules); err != nil {
 		t.Fatal(err)
