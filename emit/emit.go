@@ -126,7 +126,7 @@ func New(o Options) (*Emitter, error) {
 	client, err := kgo.NewClient(slices.Concat([]kgo.Opt{kgo.RetryBackoffFn(backoff), kgo.MetadataMinAge(metadataAge)}, o.Kafka, []kgo.Opt{
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerLinger(0),             // the queue does that
-		kgo.MaxBufferedRecords(1<<30),     // and bounds it
+		kgo.MaxBufferedRecords(1 << 30),   // and bounds it
 		kgo.UnknownTopicRetries(-1),       // a topic may come later than its producers
 		kgo.RecordPartitioner(byTenant()), // whatever the defaults become
 	})...)

@@ -294,6 +294,12 @@ var Rooms = []Room{
 		TestDrivers: []string{kfake, "github.com/twmb/franz-go/pkg/kmsg"},
 	},
 	{
+		// An agent that is audited.
+		Folder:  "examples/go",
+		Imports: []string{"emit", "ledger"},
+		Drivers: []string{"github.com/twmb/franz-go/pkg/kgo"},
+	},
+	{
 		Folder: "config", Never: []string{"log", "log/slog", "os/signal"},
 		Imports: []string{
 			"audit", "archive", "chain", "redact", "s3sink", "pipeline", // whose settings it fills

@@ -20,6 +20,7 @@ type work struct {
 	here     []time.Duration  // calls while the broker was there
 	away     []time.Duration  // calls while it was away
 	took     time.Duration
+	resumed  time.Duration // from the broker's return to the next acknowledgement
 }
 
 // perTurn is how many calls a turn has.
@@ -30,12 +31,14 @@ const perTurn = 25
 func (t *trial) emitAll(ctx context.Context, e *emit.Emitter) (*work, error) {
 	begin := time.Now()
 	var gone, back time.Time
+	var resumed time.Duration
 	left := make(chan error, 1)
 	go func() {
 		time.Sleep((t.lasts - t.away) / 2)
 		gone = time.Now()
 		err := t.leave(ctx)
 		back = time.Now()
+		resumed = next(ctx, e)
 		left <- err
 	}()
 	all := make([][]call, goroutines)
@@ -48,6 +51,7 @@ func (t *trial) emitAll(ctx context.Context, e *emit.Emitter) (*work, error) {
 	if err := <-left; err != nil {
 		return nil, err
 	}
+	w.resumed = resumed
 	for _, calls := range all {
 		for _, c := range calls {
 			w.recorded[c.tenant]++
@@ -59,6 +63,15 @@ func (t *trial) emitAll(ctx context.Context, e *emit.Emitter) (*work, error) {
 		}
 	}
 	return w, ctx.Err()
+}
+
+// next waits for the next acknowledgement, and returns how long it took.
+func next(ctx context.Context, e *emit.Emitter) time.Duration {
+	begin, before := time.Now(), e.Stats().Acknowledged
+	for ctx.Err() == nil && e.Stats().Acknowledged == before {
+		time.Sleep(5 * time.Millisecond)
+	}
+	return time.Since(begin)
 }
 
 // A call is one call of the emitter.
@@ -125,6 +138,7 @@ func (w *work) print(out io.Writer) {
 		}
 		fmt.Fprintln(out)
 	}
+	fmt.Fprintf(out, "\nacknowledged again %v after the broker was back\n", w.resumed.Round(time.Millisecond))
 }
 
 // at returns a quantile of sorted times.
