@@ -1,7 +1,10 @@
 package config
 
 import (
+	"errors"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,12 +63,60 @@ func (k *Keys) settings() []Setting {
 	}
 }
 
-// vkeys is a list of verifier keys.
+// vkeys is a list of verifier keys, of which files may have several.
 func vkeys(p *[]string) Value {
-	return privately(texts(p, "VKEY", "a verifier key, as ledgerlake-verify keygen prints it: name+hash+data", func(s string) bool {
-		return new(sign.Ring).Add(s, sign.AllRoles, "") == nil
-	}))
+	return privately(Value{
+		Type: "VKEY|FILE,...", Allowed: "one or more of: a verifier key, as ledgerlake-verify keygen prints it (name+hash+data), or the name of a file with one on each line", list: true,
+		set: func(texts []string) error {
+			var keys []string
+			for _, s := range texts {
+				found, err := vkeysOf(s)
+				if err != nil {
+					return err
+				}
+				for _, key := range found {
+					if slices.Contains(keys, key) {
+						return errNotAllowed
+					}
+					keys = append(keys, key)
+				}
+			}
+			*p = keys
+			return nil
+		},
+	})
 }
+
+// vkeysOf is a verifier key, or those that stand in a file: one on a line;
+// empty lines and those that begin with # are none.
+func vkeysOf(s string) ([]string, error) {
+	if isVKey(s) {
+		return []string{s}, nil
+	}
+	if strings.HasPrefix(s, "PRIVATE+KEY+") {
+		return nil, errNotAllowed
+	}
+	text, err := os.ReadFile(s)
+	if err != nil {
+		return nil, errNotAllowed
+	}
+	var keys []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if !isVKey(line) {
+			return nil, errors.New("the file that it names has a line that is no verifier key (name+hash+data)")
+		}
+		keys = append(keys, line)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("there is no verifier key in the file that it names")
+	}
+	return keys, nil
+}
+
+func isVKey(s string) bool { return new(sign.Ring).Add(s, sign.AllRoles, "") == nil }
 
 // privately keeps a value out of errors: somebody may have taken a private key
 // for what it wants.

@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +45,7 @@ func TestKeysThatAreNone(t *testing.T) {
 		want string
 	}{
 		{[]string{"--anchor-key", privateKey}, "anchor-key (flag --anchor-key): want one or more of: the path of a file with a private key"},
-		{[]string{"--anchor-keys", privateKey}, "anchor-keys (flag --anchor-keys): want one or more of: a verifier key, as ledgerlake-verify keygen prints it: name+hash+data"},
+		{[]string{"--anchor-keys", privateKey}, "anchor-keys (flag --anchor-keys): want one or more of: a verifier key, as ledgerlake-verify keygen prints it (name+hash+data), or the name of a file with one on each line"},
 		{[]string{"--catalog-keys", someVKey[:len(someVKey)-1]}, "catalog-keys (flag --catalog-keys): want one or more of: a verifier key"},
 		{[]string{"--control-keys", someVKey + "," + someVKey}, "control-keys (flag --control-keys): want one or more of: a verifier key"},
 		{[]string{"--anchor-kms-key", "k"}, "anchor-key-name: not set: anchor-kms-key needs it"},
@@ -58,6 +60,37 @@ func TestKeysThatAreNone(t *testing.T) {
 		_, _, err := load(t, append(tt.args, needed...), nil, "")
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), privateKey[len(privateKey)-20:]) {
 			t.Errorf("%v, want %s", err, tt.want)
+		}
+	}
+}
+
+// A verifier key may be given by the name of the file in which keygen left it.
+func TestVKeysFromFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	two := write("two.vkey", "# ours\n"+someVKey+"\n\n"+otherVKey+"\n")
+	s, _, err := load(t, append([]string{"--catalog-keys", two, "--control-keys", someVKey}, needed...), nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{someVKey, otherVKey}; !slices.Equal(s.Keys.Catalog, want) {
+		t.Errorf("got %q, want %q", s.Keys.Catalog, want)
+	}
+	for _, c := range []struct{ value, want string }{
+		{two + "," + someVKey, "want one or more of: a verifier key"}, // twice
+		{write("empty", "# nothing\n"), "no verifier key in the file"},
+		{write("bad", someVKey + "\nPRIVATE+KEY+x+y+z\n"), "a line that is no verifier key"},
+		{filepath.Join(dir, "absent"), "want one or more of: a verifier key"},
+	} {
+		_, _, err := load(t, append([]string{"--catalog-keys", c.value}, needed...), nil, "")
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "PRIVATE+KEY") {
+			t.Errorf("%s: got %v, want one with %q", filepath.Base(c.value), err, c.want)
 		}
 	}
 }
