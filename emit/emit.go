@@ -41,7 +41,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -77,9 +79,11 @@ type Options struct {
 	// Traceparent returns the W3C trace context of a call's context, or "": it
 	// becomes the header traceparent. It must not block. nil: there is none.
 	Traceparent func(ctx context.Context) string
-	// Trouble is told what went wrong, one thing at a time, and not all where many
-	// things do: it is for a log, and Stats count. It is called by a goroutine of
-	// its own, so that it may block. nil tells nobody.
+	// Trouble is told what went wrong: a broker that cannot be reached, a record that
+	// was dropped or refused, a turn that nobody started. It is told one thing at a
+	// time, the same one every ten seconds at most, and not all where many things go
+	// wrong: it is for a log, and Stats count. It is called by a goroutine of its
+	// own, so that it may block. nil tells nobody.
 	Trouble func(err error)
 }
 
@@ -89,6 +93,8 @@ var (
 	ErrClosed = errors.New("the emitter is closed")
 	// ErrUnknownTurn: no turn of that key was started, or it was forgotten.
 	ErrUnknownTurn = errors.New("no such turn was started")
+	// ErrDropped: the queue is full, and the oldest records go.
+	ErrDropped = errors.New("the queue is full, and the oldest records go: do brokers answer?")
 	// ErrOptions is matched by every error of [New].
 	ErrOptions = errors.New("emit")
 )
@@ -123,12 +129,14 @@ func New(o Options) (*Emitter, error) {
 	if o.Topic == "" {
 		return nil, fmt.Errorf("%w: Topic is empty: name the topic that ledgerlake-ingest reads", ErrOptions)
 	}
+	e := made(o)
 	client, err := kgo.NewClient(slices.Concat([]kgo.Opt{kgo.RetryBackoffFn(backoff), kgo.MetadataMinAge(metadataAge)}, o.Kafka, []kgo.Opt{
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerLinger(0),             // the queue does that
 		kgo.MaxBufferedRecords(1 << 30),   // and bounds it
 		kgo.UnknownTopicRetries(-1),       // a topic may come later than its producers
 		kgo.RecordPartitioner(byTenant()), // whatever the defaults become
+		kgo.WithHooks(connecting{e}),
 	})...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
@@ -137,7 +145,18 @@ func New(o Options) (*Emitter, error) {
 		client.Close()
 		return nil, err
 	}
-	return start(o, client), nil
+	e.run(client)
+	return e, nil
+}
+
+// connecting tells of brokers that cannot be reached.
+type connecting struct{ e *Emitter }
+
+// OnBrokerConnect is kgo.HookBrokerConnect.
+func (c connecting) OnBrokerConnect(b kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	if err != nil {
+		c.e.trouble(fmt.Errorf("broker %s: %w", net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))), err))
+	}
 }
 
 // metadataAge is how long a look at the cluster holds at least: where brokers went
@@ -174,8 +193,8 @@ func once(client *kgo.Client) error {
 	return nil
 }
 
-// start is New with the client made.
-func start(o Options, to carrier) *Emitter {
+// made returns an emitter that does not run yet.
+func made(o Options) *Emitter {
 	if o.Queue <= 0 {
 		o.Queue = DefaultQueue
 	}
@@ -188,13 +207,20 @@ func start(o Options, to carrier) *Emitter {
 	if o.CloseTimeout <= 0 {
 		o.CloseTimeout = DefaultCloseTimeout
 	}
-	e := &Emitter{o: o, to: to, now: time.Now, ids: newIDs(), turns: newTurns(o.Turns), queue: newQueue(o.Queue, o.QueueBytes), tell: make(chan error, 1), slots: make(chan struct{}, maxSync)}
-	s := &sender{queue: e.queue, to: to, topic: o.Topic, id: e.ids.next(e.now()), newID: func() string { return e.ids.next(e.now()) }, trouble: e.trouble}
+	return &Emitter{
+		o: o, now: time.Now, ids: newIDs(), turns: newTurns(o.Turns), queue: newQueue(o.Queue, o.QueueBytes),
+		tell: make(chan error, 1), slots: make(chan struct{}, maxSync),
+	}
+}
+
+// run begins to send.
+func (e *Emitter) run(to carrier) {
+	e.to = to
+	s := &sender{queue: e.queue, to: to, topic: e.o.Topic, id: e.ids.next(e.now()), newID: func() string { return e.ids.next(e.now()) }, trouble: e.trouble}
 	go s.run()
-	if o.Trouble != nil {
+	if e.o.Trouble != nil {
 		go e.tellAll()
 	}
-	return e
 }
 
 // trouble notes what went wrong, unless something is noted already.
@@ -208,11 +234,23 @@ func (e *Emitter) trouble(err error) {
 	}
 }
 
+// again is how long the same trouble is not told again.
+const again = 10 * time.Second
+
 // tellAll tells what went wrong, until the emitter is closed.
 func (e *Emitter) tellAll() {
+	told := map[string]time.Time{}
 	for {
 		select {
 		case err := <-e.tell:
+			at, text := e.now(), err.Error()
+			if last, ok := told[text]; ok && at.Sub(last) < again {
+				continue
+			}
+			if len(told) > 100 {
+				clear(told)
+			}
+			told[text] = at
 			e.o.Trouble(err)
 		case <-e.queue.gone:
 			return

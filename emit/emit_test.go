@@ -76,6 +76,13 @@ func (k *truck) records() []*kgo.Record {
 	return slices.Clone(k.carried)
 }
 
+// startOn returns an emitter whose records go by truck.
+func startOn(o Options, k *truck) *Emitter {
+	e := made(o)
+	e.run(k)
+	return e
+}
+
 // decoded returns the row that an archive makes of a record.
 func decoded(t *testing.T, r *kgo.Record) *audit.Record {
 	t.Helper()
@@ -164,7 +171,7 @@ func TestTenMethods(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := &truck{}
-			e := start(Options{Topic: topic, Traceparent: func(context.Context) string { return "00-trace" }}, k)
+			e := startOn(Options{Topic: topic, Traceparent: func(context.Context) string { return "00-trace" }}, k)
 			e.StartTurn("msg-1", acme())
 			c.call(e, RetainPrompts(t.Context()), Site{TurnKey: "msg-1", Provider: "anthropic", Model: "m-1", CallClass: "worker", Transport: "native", ToolName: "search"})
 			c.call(e, t.Context(), Site{TurnKey: "msg-1", Stage: "anchor-plan"})
@@ -208,7 +215,7 @@ func TestTenMethods(t *testing.T) {
 // not say is filled in, in copies.
 func TestWholeRecords(t *testing.T) {
 	k := &truck{}
-	e := start(Options{Topic: topic}, k)
+	e := startOn(Options{Topic: topic}, k)
 	e.StartTurn("msg-1", Turn{Session: "s-1", TurnID: "turn-7", Principal: acme().Principal, FirstSeq: new(int64(5)), ParentTurnID: "turn-6", SubagentDepth: new(int64(1))})
 	call := ledger.Call{ModelID: "m", Outcome: ledger.Outcome{Status: "ok"}}
 	decision := ledger.DecisionRecord{DecisionID: "d-1", Verdict: "allowed"}
@@ -249,7 +256,7 @@ func TestNothingFailsTheCaller(t *testing.T) {
 	k := &truck{}
 	var told []error
 	var mu sync.Mutex
-	e := start(Options{Topic: topic, Trouble: func(err error) { mu.Lock(); told = append(told, err); mu.Unlock() }}, k)
+	e := startOn(Options{Topic: topic, Trouble: func(err error) { mu.Lock(); told = append(told, err); mu.Unlock() }}, k)
 	e.StartTurn("msg-1", acme())
 	e.StartTurn("bad", Turn{Principal: ledger.Principal{TenantID: "_partition"}})
 	at := Site{TurnKey: "msg-1"}
@@ -298,7 +305,7 @@ func (panics) MarshalJSON() ([]byte, error) { panic("no") }
 func TestBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &truck{}
-		e := start(Options{Topic: topic}, k)
+		e := startOn(Options{Topic: topic}, k)
 		e.StartTurn("msg-1", acme())
 		emit := func(n int) {
 			for range n {
@@ -345,7 +352,7 @@ func TestBatches(t *testing.T) {
 func TestBlockedCarrier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &truck{blocks: make(chan struct{})}
-		e := start(Options{Topic: topic, Queue: 10}, k)
+		e := startOn(Options{Topic: topic, Queue: 10}, k)
 		k.looks = func() {
 			if !e.queue.mu.TryLock() {
 				t.Error("the queue's lock is held while the carrier works")
@@ -398,7 +405,7 @@ func TestBlockedCarrier(t *testing.T) {
 func TestWhatIsDroppedIsCounted(t *testing.T) {
 	const tenants, each = 5, 3000
 	k := &truck{keeps: true}
-	e := start(Options{Topic: topic, Queue: 100}, k)
+	e := startOn(Options{Topic: topic, Queue: 100}, k)
 	var all sync.WaitGroup
 	for i := range tenants {
 		key := fmt.Sprint("tenant-", i)
@@ -454,7 +461,7 @@ func TestOldestGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, o := range map[string]Options{"records": {Topic: topic, Queue: 10}, "bytes": {Topic: topic, QueueBytes: 2500}} {
 			k := &truck{blocks: make(chan struct{})}
-			e := start(o, k)
+			e := startOn(o, k)
 			e.StartTurn("msg-1", acme())
 			pad := ledger.TokenCost{Extra: ledger.Members{{Name: "pad", Value: json.RawMessage(`"` + strings.Repeat("x", 20) + `"`)}}}
 			for range 20 {
@@ -496,7 +503,7 @@ func TestOldestGoFirst(t *testing.T) {
 func TestRefusedIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &truck{keeps: true}
-		e := start(Options{Topic: topic}, k)
+		e := startOn(Options{Topic: topic}, k)
 		e.StartTurn("msg-1", acme())
 		for range 5 {
 			e.RecordTokenCostDecision(t.Context(), Site{TurnKey: "msg-1"}, ledger.TokenCost{})
@@ -537,12 +544,46 @@ func TestRefusedIsCounted(t *testing.T) {
 	})
 }
 
+// Trouble is told what goes wrong, each thing once in a while, and by a goroutine
+// of its own: one that blocks holds up nothing.
+func TestTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		release := make(chan struct{})
+		k := &truck{blocks: make(chan struct{})}
+		e := startOn(Options{Topic: topic, Queue: 10, Trouble: func(err error) { told = append(told, err.Error()); <-release }}, k)
+		e.StartTurn("msg-1", acme())
+		flood := func() {
+			for range 100 {
+				e.RecordTokenCostDecision(t.Context(), Site{TurnKey: "msg-1"}, ledger.TokenCost{})
+			}
+			synctest.Wait()
+		}
+		flood()
+		flood()
+		close(release)
+		flood()
+		e.RecordTokenCostDecision(t.Context(), Site{TurnKey: "nowhere"}, ledger.TokenCost{})
+		synctest.Wait()
+		time.Sleep(again)
+		flood()
+		want := []string{ErrDropped.Error(), `no such turn was started: key "nowhere"`, ErrDropped.Error()}
+		if !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+		close(k.blocks)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // RecordSync says what brokers say, after they said it; and what an archive would
 // reject is not sent.
 func TestRecordSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &truck{keeps: true}
-		e := start(Options{Topic: topic}, k)
+		e := startOn(Options{Topic: topic}, k)
 		e.StartTurn("msg-1", acme())
 		for _, want := range []error{nil, errors.New("no")} {
 			got := make(chan error)
@@ -589,7 +630,7 @@ func TestRecordSync(t *testing.T) {
 func TestRecordSyncIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &truck{keeps: true}
-		e := start(Options{Topic: topic}, k)
+		e := startOn(Options{Topic: topic}, k)
 		e.StartTurn("msg-1", acme())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

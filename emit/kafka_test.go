@@ -2,6 +2,7 @@ package emit
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +112,25 @@ func TestOptions(t *testing.T) {
 	}
 	if err := e.Close(); err != nil {
 		t.Errorf("nothing was recorded: %v", err)
+	}
+}
+
+// A broker that cannot be reached is told of.
+func TestBrokerThatIsNotThere(t *testing.T) {
+	told := make(chan error, 1)
+	e, err := New(Options{Topic: topic, CloseTimeout: time.Millisecond, Kafka: []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}, Trouble: func(err error) {
+		select {
+		case told <- err:
+		default:
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	e.RecordTokenCostDecision(t.Context(), Site{TurnKey: e.NewTurn(acme())}, ledger.TokenCost{})
+	if err := <-told; !strings.Contains(err.Error(), "broker 127.0.0.1:1: ") {
+		t.Errorf("told %v", err)
 	}
 }
 

@@ -85,15 +85,16 @@ func (q *queue) add(n entry) bool {
 	defer q.mu.Unlock()
 	if q.closed {
 		q.count.Refused++
-		return false
+		return true
 	}
 	q.enter(&n)
+	dropped := q.count.Dropped
 	for q.waiting.n > 0 && !q.fits() {
 		q.drop(q.waiting.pop())
 	}
 	if !q.fits() {
 		q.drop(n)
-		return true
+		return false
 	}
 	if q.waiting.n == 0 {
 		q.since = n.at
@@ -102,7 +103,7 @@ func (q *queue) add(n entry) bool {
 	if q.waiting.n == 1 || q.waiting.n == batch {
 		q.nudge()
 	}
-	return true
+	return q.count.Dropped == dropped
 }
 
 // addUrgent puts in a record that somebody waits for.

@@ -384,7 +384,9 @@ func (e *Emitter) put(ctx context.Context, kind, tenant string, at time.Time, b 
 	if cap(*b) <= maxScratch {
 		scratch.Put(b)
 	}
-	e.queue.add(n)
+	if !e.queue.add(n) {
+		e.trouble(ErrDropped)
+	}
 }
 
 // The header of a trace's context. Source: W3C Trace Context.

@@ -39,7 +39,7 @@ func TestRestartInMidTurn(t *testing.T) {
 			last := int64(-1)
 			for life := range 4 {
 				k := &truck{}
-				e := start(Options{Topic: topic}, k)
+				e := startOn(Options{Topic: topic}, k)
 				e.StartTurn("msg-1", Turn{Session: "s-1", Principal: acme().Principal})
 				for range 1 + trial%100 {
 					e.RecordTokenCostDecision(t.Context(), Site{TurnKey: "msg-1", Stage: "tool-loop"}, ledger.TokenCost{InputTokens: new(int64(life))})
@@ -82,7 +82,7 @@ func TestTakenUpAtOnce(t *testing.T) {
 // What is known says where numbers begin.
 func TestWhereNumbersBegin(t *testing.T) {
 	k := &truck{}
-	e := start(Options{Topic: topic}, k)
+	e := startOn(Options{Topic: topic}, k)
 	cost := func(key string) {
 		e.RecordTokenCostDecision(t.Context(), Site{TurnKey: key}, ledger.TokenCost{})
 	}
@@ -198,7 +198,7 @@ func TestIDsRise(t *testing.T) {
 // encoding/json takes.
 func TestAllocations(t *testing.T) {
 	k := &truck{blocks: make(chan struct{})}
-	e := start(Options{Topic: topic, Queue: 64}, k)
+	e := startOn(Options{Topic: topic, Queue: 64}, k)
 	defer close(k.blocks)
 	e.StartTurn("msg-1", acme())
 	at := Site{TurnKey: "msg-1", Provider: "anthropic", Model: "m-1", CallClass: "worker"}
@@ -220,7 +220,7 @@ func TestAllocations(t *testing.T) {
 		for range 200 {
 			c.call() // the queue is full, and its ring as large as it gets
 		}
-		if got := testing.AllocsPerRun(2000, c.call); got > c.most {
+		if got := testing.AllocsPerRun(2000, c.call); got > c.most && !raced {
 			t.Errorf("%s: %v allocations, want at most %v", name, got, c.most)
 		}
 	}
@@ -234,7 +234,7 @@ func FuzzEmit(f *testing.F) {
 	f.Add("s\n", "t\u2028", "\xed\xa0\x80", "é", "x", []byte(`{`), int64(1<<62))
 	f.Fuzz(func(t *testing.T, session, turn, stage, provider, tool string, free []byte, n int64) {
 		k := &truck{}
-		e := start(Options{Topic: topic}, k)
+		e := startOn(Options{Topic: topic}, k)
 		e.StartTurn("k", Turn{Session: session, TurnID: turn, Stage: stage, Principal: acme().Principal, FirstSeq: &n})
 		at := Site{TurnKey: "k", Provider: provider, ToolName: tool}
 		e.RecordFamilyLockDecision(t.Context(), at, ledger.FamilyLock{ResolverPath: provider, EmitSite: tool})
