@@ -224,7 +224,8 @@ func TestWholeRecords(t *testing.T) {
 	e.RecordDecision(t.Context(), "msg-1", &decision)
 	e.RecordEntry(t.Context(), "msg-1", &entry)
 	own := ledger.Call{RecordID: "01KBCDEFGHJKMNPQRSTVWXYZ01", SessionID: "s", TurnID: "t", StageID: "x", SeqWithinTurn: 9, CreatedAt: time.UnixMilli(5), Principal: ledger.Principal{TenantID: "beta"}}
-	e.Record(nil, "", &own) //nolint:staticcheck // a nil context must not lose a record
+	//lint:ignore SA1012 a nil context must not lose a record
+	e.Record(nil, "", &own)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}

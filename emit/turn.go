@@ -147,10 +147,10 @@ func (t *turns) start(key string, as Turn, first int64) {
 }
 
 // goOn takes the counter of the same turn, as it was known before.
-func (made *turn) goOn(before *turn) {
-	same := before.Session == made.Session && before.TurnID == made.TurnID && before.Principal.TenantID == made.Principal.TenantID
-	if same && (made.FirstSeq == nil || *made.FirstSeq <= before.seq.Load()) {
-		made.seq = before.seq
+func (t *turn) goOn(before *turn) {
+	same := before.Session == t.Session && before.TurnID == t.TurnID && before.Principal.TenantID == t.Principal.TenantID
+	if same && (t.FirstSeq == nil || *t.FirstSeq <= before.seq.Load()) {
+		t.seq = before.seq
 	}
 }
 
