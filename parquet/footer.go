@@ -53,14 +53,23 @@ func readFooter(b []byte) (*format.FileMetaData, error) {
 	if err := r.whole(); err != nil {
 		return nil, fmt.Errorf("footer: %w", err)
 	}
-	meta := new(format.FileMetaData)
-	if err := thrift.Unmarshal(new(thrift.CompactProtocol), b, meta); err != nil {
-		return nil, fmt.Errorf("footer: %w", err)
+	meta, own := readOwn(b)
+	if !own {
+		var err error
+		if meta, err = reflectFooter(b); err != nil {
+			return nil, fmt.Errorf("footer: %w", err)
+		}
 	}
 	if meta.NumRows < 0 {
 		return nil, fmt.Errorf("%d rows", meta.NumRows)
 	}
 	return meta, nil
+}
+
+// reflectFooter decodes any footer.
+func reflectFooter(b []byte) (*format.FileMetaData, error) {
+	meta := new(format.FileMetaData)
+	return meta, thrift.Unmarshal(new(thrift.CompactProtocol), b, meta)
 }
 
 // document returns the value of our key, and whether it is there. Two of them

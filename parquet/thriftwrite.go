@@ -124,6 +124,7 @@ func appendColumnIndex(b []byte, x *format.ColumnIndex) []byte {
 type footerFrame struct {
 	meta  format.FileMetaData // of an object without rows
 	front []byte              // version and schema
+	back  []byte              // from the order of values on
 }
 
 var frameOnce = sync.OnceValues(func() (*footerFrame, error) {
@@ -136,18 +137,26 @@ var frameOnce = sync.OnceValues(func() (*footerFrame, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta, err := readFooter(raw)
+	meta, err := reflectFooter(raw)
 	if err != nil {
 		return nil, err
 	}
-	// Fields stand in the order of their ids: 3 is the number of rows.
-	r := thriftReader{b: raw}
-	f, end := thriftField{}, 0
-	for r.next(&f) && f.id < 3 {
+	// Fields stand in the order of their ids: 3 is the number of rows, 7 the order
+	// of values.
+	frame, r := &footerFrame{meta: *meta}, thriftReader{b: raw}
+	for f := (thriftField{}); ; {
+		at := r.at
+		if !r.next(&f) {
+			return frame, r.err
+		}
+		switch f.id {
+		case 3:
+			frame.front = raw[:at:at]
+		case 7:
+			frame.back = raw[at:]
+		}
 		r.skip(f.typ, false, maxThriftDepth)
-		end = r.at
 	}
-	return &footerFrame{*meta, raw[:end:end]}, r.err
 })
 
 // appendFooter appends footer, length and magic.
