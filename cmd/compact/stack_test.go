@@ -43,6 +43,7 @@ type stage struct {
 	args   []string // of commands that order
 	ingest func()   // stops it
 	sent   int
+	traces string // where compactors send them
 }
 
 const audited = "audit.calls"
@@ -222,6 +223,7 @@ func (s *stage) compacting(args ...string) (stop func()) {
 		"run", "--topics", audited, "--catalog-key", s.keys["catalogs"], "--compact.every", "200ms", "--compact.max-age", "1s",
 		"--compact.sweep-every", "1s", "--http.listen", "127.0.0.1:0", "--log-level", "debug",
 	}, args, s.args)
+	environ := append(slices.Clone(environ), "OTEL_EXPORTER_OTLP_ENDPOINT="+s.traces)
 	go func() { ended <- run(ctx, args, environ, new(bytes.Buffer), log) }()
 	stop = sync.OnceFunc(func() {
 		cancel()

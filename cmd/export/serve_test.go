@@ -107,6 +107,12 @@ func (l *lines) until(t *testing.T, pattern string) []string {
 // serving starts serve, and returns where it answers, and what ends it.
 func serving(t *testing.T, args ...string) (address string, said *lines, stop func() (int, error)) {
 	t.Helper()
+	return servingIn(t, nil, args...)
+}
+
+// servingIn is serving in an environment.
+func servingIn(t *testing.T, environ []string, args ...string) (address string, said *lines, stop func() (int, error)) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	said = &lines{}
 	type end struct {
@@ -115,7 +121,7 @@ func serving(t *testing.T, args ...string) (address string, said *lines, stop fu
 	}
 	ended := make(chan end, 1)
 	go func() {
-		code, err := run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0", "--log-level", "debug"}, args...), nil, io.Discard, said)
+		code, err := run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0", "--log-level", "debug"}, args...), environ, io.Discard, said)
 		ended <- end{code, err}
 	}()
 	t.Cleanup(cancel)

@@ -123,7 +123,10 @@ func TestWhatIsToldOfRequests(t *testing.T) {
 		{Route: "/v1/tenants", Status: 401},
 	}
 	for i, got := range w.told {
-		got.Bytes, got.Duration = 0, 0
+		if got.Began.IsZero() {
+			t.Errorf("%d: it has not begun", i)
+		}
+		got.Bytes, got.Began, got.Duration = 0, time.Time{}, 0
 		if i >= len(want) || got != want[i] {
 			t.Errorf("%d: %+v", i, got)
 		}

@@ -430,6 +430,11 @@ var Rooms = []Room{
 		Drivers: []string{"github.com/nats-io"},
 	},
 	{
+		// Alert rules and dashboards by Prometheus itself: a module of its own.
+		Folder: "it/promtool", TestOnly: true,
+		Drivers: []string{"github.com/prometheus/prometheus", "go.yaml.in/yaml/v3"},
+	},
+	{
 		// Tests of the page in Chromium: a module of its own.
 		Folder: "it/browser", TestOnly: true,
 		Imports: []string{"archive", "export", "export/serve", "export/serve/servetest", "proof/prooftest"},
@@ -438,7 +443,7 @@ var Rooms = []Room{
 	{
 		// Tests of the whole product, embedded and against real components.
 		Folder: "it", TestOnly: true,
-		Imports: slices.Concat(product, []string{"export", "export/event", "export/event/eventtest", "export/sink", "export/sink/httpsink", "export/sink/kafkasink", "export/sink/natssink", "export/sink/syslog", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "emit", "ledger", "internal/workload", "internal/scan", "internal/peak"}),
+		Imports: slices.Concat(product, []string{"export", "export/event", "export/event/eventtest", "export/sink", "export/sink/httpsink", "export/sink/kafkasink", "export/sink/natssink", "export/sink/syslog", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "emit", "ledger", "ledger/archived", "internal/workload", "internal/scan", "internal/peak"}),
 		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, "github.com/transparency-dev/merkle", parquetGo, zstd, "golang.org/x/mod/sumdb/note", sync, "github.com/nats-io"}),
 	},
 }
