@@ -7,11 +7,14 @@ import (
 	"github.com/ledgerlake/ledgerlake/chain"
 )
 
-// The prefixes of what a compactor keeps for engines of SQL. It is no evidence,
+// The places of what a compactor keeps for engines of SQL. It is no evidence,
 // and verification leaves it alone.
 const (
 	SQLPrefix      = "sql/"
 	ManifestPrefix = "sql/rows/" // of manifests
+	// ManifestProbe is the key by which a compactor probes whether a store changes
+	// objects by compare-and-swap.
+	ManifestProbe = "sql/probe.json"
 )
 
 // ManifestFolder returns the prefix of all manifests of a tenant.
@@ -34,10 +37,12 @@ func ManifestStateKey(l Line) string {
 }
 
 // IsManifest reports whether a key is, byte for byte, one that [ManifestKey] or
-// [ManifestStateKey] makes.
+// [ManifestStateKey] makes, or [ManifestProbe].
 func IsManifest(key string) bool {
 	parts := strings.Split(key, "/")
 	switch {
+	case key == ManifestProbe:
+		return true
 	case len(parts) == 4 && strings.HasPrefix(key, ManifestPrefix+"tenant="):
 		rest, ok := strings.CutPrefix(parts[3], "line.")
 		rest, symlink := strings.CutSuffix(rest, ".symlink")

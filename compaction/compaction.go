@@ -62,6 +62,11 @@ type Settings struct {
 	// Signers sign catalog versions; nil signs nothing.
 	Signers func(now time.Time) []note.Signer
 	Events  Events
+	// Manifests keeps lists of objects for engines of SQL; nil keeps none. Then a pass
+	// that writes a version of the catalog makes one LIST more, and one GET of the
+	// store's time, and writes one small object for each log that it changed, and one
+	// for the line.
+	Manifests *Manifests
 
 	Memory      int64         // bytes that a pass takes, about; 512 MiB
 	TargetBytes int64         // size of a full data file; 128 MiB, at most a quarter of Memory
@@ -192,6 +197,9 @@ type memo struct {
 	locked  map[string]bool      // doomed keys that a lock keeps
 	told    map[string]bool      // locked keys that were told of
 	swept   *listing             // the one that was swept by last
+	links   *links               // nil: not known
+	tagging sync.Mutex           // guards tags
+	tags    map[string]tagged    // of manifests, by tenant
 }
 
 // A look is a file, and an order that has looked into it for its rows, or for its
@@ -216,7 +224,7 @@ func (e *Engine) memo(l archive.Line) *memo {
 	defer e.mu.Unlock()
 	m := e.lines[l]
 	if m == nil {
-		m = &memo{anchor: -1, warned: -1, listed: -1, tenants: map[string]bool{}, logs: map[string]*logState{}, apart: map[string]bool{}, looked: map[look]string{}, gone: map[string]bool{}, locked: map[string]bool{}, told: map[string]bool{}}
+		m = &memo{anchor: -1, warned: -1, listed: -1, tenants: map[string]bool{}, logs: map[string]*logState{}, apart: map[string]bool{}, looked: map[look]string{}, gone: map[string]bool{}, locked: map[string]bool{}, told: map[string]bool{}, tags: map[string]tagged{}}
 		e.lines[l] = m
 	}
 	return m

@@ -29,7 +29,9 @@ type Sight struct {
 	Versions map[int64]time.Time
 	Parts    []string
 
-	behind bool // there are anchors that were not read: a further pass does
+	links  *links // nil: no manifests are kept
+	newest int64  // the number of the newest anchor that is there
+	behind bool   // there are anchors that were not read: a further pass does
 }
 
 // watermark returns the first ordinal that is not compacted.
@@ -75,10 +77,14 @@ func (e *Engine) look(ctx context.Context, l archive.Line, m *memo, d *Duties) (
 			return nil, err
 		}
 	}
+	if err := e.readLinks(ctx, s, m); err != nil {
+		return nil, err
+	}
 	newest, err := e.anchors(ctx, s, m)
 	if err != nil {
 		return nil, err
 	}
+	s.newest = newest
 	if err := e.tenants(ctx, s, m, d, newest); err != nil {
 		return nil, err
 	}

@@ -55,8 +55,9 @@ type pass struct {
 // there is nothing to do.
 //
 // Its writes, in order: data files; parts of the catalog; the next version of the
-// catalog. Before them it deletes what the newest version calls doomed. A crash
-// before the last write leaves strays, and one behind it leaves nothing undone.
+// catalog; manifests, where they are kept. Before them it deletes what the newest version calls doomed. A crash
+// before the version leaves strays, and one behind it leaves nothing undone but
+// manifests, which the next pass writes first.
 func (e *Engine) Pass(ctx context.Context, l archive.Line, d *Duties) (Result, error) {
 	if d == nil {
 		d = &Duties{}
@@ -114,7 +115,7 @@ func (p *pass) run() (err error) {
 	for _, ph := range []struct {
 		name string
 		do   func() error
-	}{{"delete", p.delete}, {"compact", p.compact}, {"rewrite", p.rewrites}, {"merge", p.merges}, {"sweep", p.sweep}, {"publish", p.publish}} {
+	}{{"relink", p.relink}, {"delete", p.delete}, {"compact", p.compact}, {"rewrite", p.rewrites}, {"merge", p.merges}, {"sweep", p.sweep}, {"publish", p.publish}, {"link", p.link}} {
 		if err := p.phase(ph.name, ph.do); err != nil {
 			return err
 		}

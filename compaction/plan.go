@@ -93,7 +93,7 @@ func (p *planner) doomed() {
 	listed := map[string]bool{}
 	for _, d := range p.s.Base.Doomed {
 		listed[d.Key] = true
-		if p.old(d.Since) {
+		if p.old(d.Since) && p.s.links.free(d.Since, p.s.StoreNow, p.grace) {
 			p.plan.Delete = append(p.plan.Delete, d.Key)
 		}
 	}

@@ -36,6 +36,7 @@ type Compact struct {
 	PassBytes   int64
 	SweepEvery  time.Duration
 	RepeatFiles int
+	Manifests   bool // for engines of SQL
 
 	ShutdownTimeout time.Duration
 
@@ -204,6 +205,7 @@ func (c *Compact) files() []Setting {
 		{Name: "compact.pass-bytes", Default: "2GiB", Help: "So much of data files one pass reads to rewrite or merge them.", Value: size(&c.PassBytes, 1<<20, 1<<40)},
 		{Name: "compact.sweep-every", Default: "10m", Help: "How often objects that nothing names are looked for.", Value: duration(&c.SweepEvery, time.Second, 24*time.Hour)},
 		{Name: "compact.repeat-files", Default: "4", Help: "So many of the newest files of a log are asked for rows that new ones repeat (repeat_of); 0: none.", Value: count(&c.RepeatFiles, 0, math.MaxInt32)},
+		{Name: "compact.sql-manifests", Default: "false", Help: "Keep lists of objects below sql/, by which Athena and Trino read the archive while it is compacted (docs/queries.md). A pass that changes something then writes one small object more for each log that it changed. All processes that compact an archive must have the same value.", Value: boolean(&c.Manifests)},
 	}
 }
 

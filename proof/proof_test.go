@@ -132,6 +132,16 @@ func TestExportersAreNoStrays(t *testing.T) {
 	wantExit(t, verify(t, objects), 0)
 }
 
+// Compactors keep lists of objects for engines of SQL; they are no strays. Whatever
+// else lies there is.
+func TestManifestsAreNoStrays(t *testing.T) {
+	w := newWorld()
+	l := w.Line("audit.calls", 0).Line
+	objects := with(w.Objects(), archive.ManifestKey(l, "acme"), "s3://bucket/data/x\n")
+	wantExit(t, verify(t, with(objects, archive.ManifestStateKey(l), "{}")), 0)
+	wantExit(t, verify(t, with(objects, "sql/rows/tenant=acme/other", "")), 4)
+}
+
 // Verify never says yes to nothing.
 func TestNothingIsNotProved(t *testing.T) {
 	w := newWorld()

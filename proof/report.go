@@ -541,6 +541,7 @@ func (r *Report) remarks(s *survey, notes noteCounts) []string {
 	all.addIf(r.Tenant != "", "only tenant %s was asked for: rows of other tenants were counted and their objects hashed, but not checked", name(r.Tenant))
 	all.addIf(s.keys > 0 && len(r.Keys) == 0, "%s: signatures not checked", Count(s.keys, "key note"))
 	all.addIf(s.exports > 0, "%s of exporters: no evidence, not read", Count(s.exports, "object"))
+	all.addIf(s.manifests > 0, "%s for engines of SQL: no evidence, not read", Count(s.manifests, "manifest"))
 	return all.list()
 }
 

@@ -33,6 +33,7 @@ type survey struct {
 	data      int64 // data files
 	keys      int64 // key notes
 	exports   int64 // objects of exporters, which are no evidence
+	manifests int64 // and lists of objects for engines of SQL, which are none either
 	strays    strays
 	saved     map[lineKey]*SavedLine
 	byData    map[lineKey]*surveyLine // compacted lines, without their topics
@@ -114,6 +115,9 @@ func (s *survey) place(o archive.Object) bool {
 		return s.dataFile(o)
 	case folder == "export" && strings.Count(o.Key, "/") >= 2:
 		s.exports++
+		return true
+	case archive.IsManifest(o.Key):
+		s.manifests++
 		return true
 	}
 	return false

@@ -145,6 +145,8 @@ type doctor struct {
 	mayDelete bool   // and it leaves nothing behind but versions
 	fresh     bool   // whether key is expected to be free
 	key       string // that racers want to create
+	swapKey   string // of the object that is changed
+	swapper   string // who changes it, in words
 	body      []byte // of the object at key; once it is there
 	storeTime time.Time
 	skew      time.Duration

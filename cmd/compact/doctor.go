@@ -18,7 +18,7 @@ func doctor(ctx context.Context, in invocation) error {
 	var c config.Compact
 	var o config.Operators
 	origins, done, err := load(in, &c, o.Section(), func(s config.Setting) bool {
-		return ordering(s) && s.Name != "retention-file" || s.Name == "catalog-lock" || s.Name == "catalog-lock-days"
+		return ordering(s) && s.Name != "retention-file" || s.Name == "catalog-lock" || s.Name == "catalog-lock-days" || s.Name == "compact.sql-manifests"
 	}, doctorHelp)
 	if done || err != nil {
 		return err
@@ -27,7 +27,7 @@ func doctor(ctx context.Context, in invocation) error {
 	if err != nil {
 		return err
 	}
-	findings, err := s3sink.DoctorCompact(ctx, t.bucket, true)
+	findings, err := t.consult(ctx, true)
 	control, topicErr := t.lookAtControl(ctx, append([]string{}, o.Principals...))
 	if err := daemon.WriteFindings(in.stdout, append(findings, control...)); err != nil {
 		return err
@@ -36,6 +36,16 @@ func doctor(ctx context.Context, in invocation) error {
 		return fmt.Errorf("doctor: no verdict: %w", err)
 	}
 	return errors.Join(s3sink.Verdict(findings), topicErr)
+}
+
+// consult probes the bucket for what the settings need.
+func (t *tool) consult(ctx context.Context, full bool) ([]s3sink.Finding, error) {
+	findings, err := s3sink.DoctorCompact(ctx, t.bucket, full)
+	if err != nil || !t.settings.Manifests {
+		return findings, err
+	}
+	more, err := s3sink.DoctorManifests(ctx, t.bucket)
+	return append(findings, more...), err
 }
 
 // controlPatience is how long brokers may take to tell of the control topic.

@@ -200,8 +200,18 @@ func (t *tool) engine(events compaction.Events, once bool) *compaction.Engine {
 	return compaction.New(compaction.Settings{
 		Archive: t.bucket, Root: t.root, Keys: t.ring, LogKeys: t.logKeys, Signers: t.keys.Signers(), Events: events,
 		Memory: c.Memory, TargetBytes: c.TargetBytes, MinSegments: int64(c.MinSegments), MaxAge: c.MaxAge, MergeFiles: c.MergeFiles,
-		PassBytes: c.PassBytes, SweepEvery: c.SweepEvery, RepeatFiles: repeat, Once: once, Now: time.Now, Rand: rand.Reader,
+		PassBytes: c.PassBytes, SweepEvery: c.SweepEvery, RepeatFiles: repeat, Manifests: t.manifests(), Once: once, Now: time.Now, Rand: rand.Reader,
 	})
+}
+
+// manifests returns where manifests are kept; nil where none are. The bucket was
+// opened by the same URL, so that it can be read.
+func (t *tool) manifests() *compaction.Manifests {
+	u, err := s3sink.ParseURL(t.settings.Bucket)
+	if !t.settings.Manifests || err != nil {
+		return nil
+	}
+	return &compaction.Manifests{Base: "s3://" + u.Bucket + "/" + u.Prefix, Store: t.bucket}
 }
 
 // listCycles is in how many cycles the bucket is listed once for new lines.

@@ -61,7 +61,7 @@ func (p *process) begin(ctx context.Context, once bool) error {
 	if err := p.tool.open(ctx); err != nil {
 		return err
 	}
-	err := daemon.Consult(ctx, p.log, func() ([]s3sink.Finding, error) { return s3sink.DoctorCompact(ctx, p.bucket, false) })
+	err := daemon.Consult(ctx, p.log, func() ([]s3sink.Finding, error) { return p.consult(ctx, false) })
 	if err != nil {
 		return err
 	}

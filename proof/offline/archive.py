@@ -569,7 +569,7 @@ class Archive:
                 self.line(m).catalogs[int(m[4])] = path
             elif re.fullmatch(f"catalog/{place}/part/[0-9a-f]{{64}}\\.json|data/[^/]+/day=[^/]+/[^/]+\\.parquet", key, re.ASCII):
                 self.compacted[key] = path
-            elif not re.fullmatch("export/[^/]+/.+", key):
+            elif not re.fullmatch(r"export/[^/]+/.+|sql/rows/tenant=[^/]+/line\.[^/]+\.\d{5,10}\.symlink|sql/lines/[^/]+/[^/]+/\d{5,10}\.json|sql/probe\.json", key, re.ASCII):
                 self.looks.append(f"stray: {key}: no document lists it and it continues no line")
         if not self.lines and not (self.folder / "ledgerlake.json").exists():
             raise OSError(f"{self.folder}: no archive there")
