@@ -23,7 +23,7 @@ func TestDoctorExport(t *testing.T) {
 				r.Header.Del("If-Match")
 			}
 			return false
-		}, "two exporters would both move a cursor"},
+		}, "of two exporters one would write over what the other has written"},
 		"does not know If-Match":       {refuse(501, "NotImplemented", isSwap), "does not write with If-Match"},
 		"answers a lost swap with 400": {refuseSecond(isSwap), "something else than 412"},
 		"may not write":                {refuse(403, "AccessDenied", func(r *http.Request) bool { return r.Method == http.MethodPut }), "allow s3:PutObject on export/*"},
@@ -55,6 +55,30 @@ func TestDoctorExport(t *testing.T) {
 				t.Errorf("%s: it left %s, %v", name, o.Key, err)
 			}
 		}
+	}
+}
+
+// A compactor that keeps manifests needs the same, at another place.
+func TestDoctorManifests(t *testing.T) {
+	s := newMemoryStore(t, archive.Unversioned)
+	b := s.open(t, "archive")
+	for range 2 {
+		findings, err := DoctorManifests(t.Context(), b)
+		if err != nil || len(findings) == 0 || findings[len(findings)-1].Name != FindingSwap || findings[len(findings)-1].Level != OK {
+			t.Fatal(findings, err)
+		}
+	}
+	for o, err := range s.memory.List(t.Context(), "", "") {
+		if err != nil || o.Key != "archive/"+archive.ManifestProbe {
+			t.Errorf("it left %s, %v", o.Key, err)
+		}
+	}
+	s.hook = func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+		return refuse(403, "AccessDenied", func(r *http.Request) bool { return r.Method == http.MethodPut })(s, w, r, nil)
+	}
+	findings, err := DoctorManifests(t.Context(), b)
+	if err != nil || !strings.Contains(findings[len(findings)-1].Detail, "allow s3:PutObject on sql/*") {
+		t.Error(findings, err)
 	}
 }
 
