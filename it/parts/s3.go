@@ -4,6 +4,7 @@ package parts
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -35,21 +36,60 @@ type S3 struct {
 
 	dir  string
 	addr string
+	args []string // more flags
 	proc *Process
 }
 
 // StartS3 starts a server with its data in dir, which it creates.
-func StartS3(dir string) (*S3, error) {
+func StartS3(dir string) (*S3, error) { return startS3(dir) }
+
+// StartS3With is StartS3 for a server that knows users beside its root: ordinary
+// ones, whose secret key is their name and "-secret", and who may do what the
+// policy of a bucket says. It writes a line of each request to [S3.AccessLog].
+func StartS3With(dir string, users ...string) (*S3, error) {
+	type account struct {
+		Access string `json:"access"`
+		Secret string `json:"secret"`
+		Role   string `json:"role"`
+	}
+	accounts := map[string]account{}
+	for _, name := range users {
+		accounts[name] = account{name, name + "-secret", "user"}
+	}
+	body, err := json.Marshal(map[string]any{"accessAccounts": accounts})
+	if err != nil {
+		return nil, err
+	}
+	iam := filepath.Join(dir, "iam")
+	if err := os.MkdirAll(iam, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(iam, "users.json"), body, 0o600); err != nil {
+		return nil, err
+	}
+	return startS3(dir, "--iam-dir", iam, "--access-log", filepath.Join(dir, "access.log"))
+}
+
+// AccessLog returns the file with a line for each request, where [StartS3With] has
+// started the server.
+func (s *S3) AccessLog() string { return filepath.Join(s.dir, "access.log") }
+
+// CredentialsOf are the keys of a user of [StartS3With].
+func CredentialsOf(user string) []string {
+	return []string{"AWS_ACCESS_KEY_ID=" + user, "AWS_SECRET_ACCESS_KEY=" + user + "-secret", "AWS_REGION=" + Region}
+}
+
+func startS3(dir string, args ...string) (*S3, error) {
 	addrs, err := freeAddrs(1)
 	if err != nil {
 		return nil, err
 	}
-	for _, sub := range []string{"data", "versions"} {
+	for _, sub := range []string{"data", "versions", "meta"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return nil, err
 		}
 	}
-	s := &S3{Endpoint: "http://" + addrs[0], dir: dir, addr: addrs[0]}
+	s := &S3{Endpoint: "http://" + addrs[0], dir: dir, addr: addrs[0], args: args}
 	return s, s.Start()
 }
 
@@ -57,9 +97,13 @@ func StartS3(dir string) (*S3, error) {
 func (s *S3) Start() error {
 	var err error
 	env := []string{"ROOT_ACCESS_KEY=" + AccessKey, "ROOT_SECRET_KEY=" + SecretKey}
-	s.proc, err = Start("versitygw", filepath.Join(s.dir, "versitygw.log"), env, filepath.Join(Build(), "bin", "versitygw"),
-		"--port", s.addr, "--region", Region, "--quiet", "posix",
-		"--versioning-dir", filepath.Join(s.dir, "versions"), filepath.Join(s.dir, "data"))
+	args := append([]string{"--port", s.addr, "--region", Region, "--quiet"}, s.args...)
+	args = append(args, "posix", "--versioning-dir", filepath.Join(s.dir, "versions"))
+	if len(s.args) > 0 {
+		args = append(args, "--sidecar", filepath.Join(s.dir, "meta")) // attributes of files have no room for the policy of many users
+	}
+	args = append(args, filepath.Join(s.dir, "data"))
+	s.proc, err = Start("versitygw", filepath.Join(s.dir, "versitygw.log"), env, filepath.Join(Build(), "bin", "versitygw"), args...)
 	if err != nil {
 		return err
 	}
@@ -107,10 +151,15 @@ func SetVersioning(ctx context.Context, endpoint, bucket string, on bool) error 
 }
 
 // S3Client returns a client of the S3 server at endpoint that is not ours.
-func S3Client(endpoint string) *s3.Client {
+func S3Client(endpoint string) *s3.Client { return s3Client(endpoint, AccessKey, SecretKey) }
+
+// S3ClientOf is S3Client for a user of [StartS3With].
+func S3ClientOf(endpoint, user string) *s3.Client { return s3Client(endpoint, user, user+"-secret") }
+
+func s3Client(endpoint, key, secret string) *s3.Client {
 	return s3.New(s3.Options{
 		Region: Region, BaseEndpoint: aws.String(endpoint), UsePathStyle: true,
-		Credentials: credentials.NewStaticCredentialsProvider(AccessKey, SecretKey, ""),
+		Credentials: credentials.NewStaticCredentialsProvider(key, secret, ""),
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -22,6 +23,42 @@ const (
 	KafkaUser     = "alice"
 	KafkaPassword = "rabbit hole=42" // with what some texts of settings trip over
 )
+
+// A GuardedKafka is a Kafka that asks everybody who comes by its second listener
+// for a password, and lets them do what ACLs say. By the first one comes who may
+// do all.
+type GuardedKafka struct {
+	*Kafka
+	Guarded string // SASL_PLAINTEXT: PLAIN, as the users, whose password is their name and "-secret"
+}
+
+const guardedProperties = `authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required%s;
+`
+
+// StartGuardedKafka is [StartKafka] for a broker with users and an authorizer.
+func StartGuardedKafka(dir string, users ...string) (*GuardedKafka, error) {
+	addrs, err := freeAddrs(1)
+	if err != nil {
+		return nil, err
+	}
+	var logins strings.Builder
+	for _, user := range users {
+		fmt.Fprintf(&logins, ` user_%[1]s="%[1]s-secret"`, user)
+	}
+	k := &GuardedKafka{Guarded: addrs[0]}
+	k.Kafka, err = StartKafkaWith(dir, KafkaOptions{
+		Listeners: map[string]string{"SASL_PLAINTEXT": k.Guarded}, Properties: fmt.Sprintf(guardedProperties, logins.String()),
+	})
+	return k, err
+}
+
+// KafkaTool returns the command line of one of Kafka's own tools, by its class.
+func KafkaTool(class string) []string {
+	return []string{"java", "-XX:TieredStopAtLevel=1", "-cp", kafkaJars(), class}
+}
 
 // A SecureKafka is a Kafka that is also reached as users reach theirs: over
 // TLS, with a password or a certificate.
