@@ -81,8 +81,8 @@ type Options struct {
 	Traceparent func(ctx context.Context) string
 	// Trouble is told what went wrong: a broker that cannot be reached, a record that
 	// was dropped or refused, a turn that nobody started. It is told one thing at a
-	// time, the same one every ten seconds at most, and not all where many things go
-	// wrong: it is for a log, and Stats count. It is called by a goroutine of its
+	// time, of each kind one every ten seconds at most, and not all where many things
+	// go wrong: it is for a log, and Stats count. It is called by a goroutine of its
 	// own, so that it may block. nil tells nobody.
 	Trouble func(err error)
 }
@@ -108,7 +108,7 @@ type Emitter struct {
 	queue *queue
 	turns *turns
 	ids   *ids
-	tell  chan error
+	tell  chan trouble
 	slots chan struct{} // of records that somebody waits for
 	now   func() time.Time
 
@@ -155,7 +155,8 @@ type connecting struct{ e *Emitter }
 // OnBrokerConnect is kgo.HookBrokerConnect.
 func (c connecting) OnBrokerConnect(b kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
 	if err != nil {
-		c.e.trouble(fmt.Errorf("broker %s: %w", net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))), err))
+		at := net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
+		c.e.trouble(at, fmt.Errorf("broker %s: %w", at, err))
 	}
 }
 
@@ -209,7 +210,7 @@ func made(o Options) *Emitter {
 	}
 	return &Emitter{
 		o: o, now: time.Now, ids: newIDs(), turns: newTurns(o.Turns), queue: newQueue(o.Queue, o.QueueBytes),
-		tell: make(chan error, 1), slots: make(chan struct{}, maxSync),
+		tell: make(chan trouble, 1), slots: make(chan struct{}, maxSync),
 	}
 }
 
@@ -223,35 +224,53 @@ func (e *Emitter) run(to carrier) {
 	}
 }
 
+// A trouble is something that went wrong. What is about the same is told once in a
+// while.
+type trouble struct {
+	about string
+	err   error
+}
+
+// What troubles are about, but for brokers, which are about their addresses.
+const (
+	aboutTurns  = "turns"
+	aboutDrops  = "drops"
+	aboutFails  = "fails"
+	aboutPanics = "panics"
+)
+
 // trouble notes what went wrong, unless something is noted already.
-func (e *Emitter) trouble(err error) {
+func (e *Emitter) trouble(about string, err error) {
 	if e.o.Trouble == nil {
 		return
 	}
 	select {
-	case e.tell <- err:
+	case e.tell <- trouble{about, err}:
 	default:
 	}
 }
 
-// again is how long the same trouble is not told again.
+// again is how long trouble about the same is not told again.
 const again = 10 * time.Second
+
+// maxAbout is how many things are remembered that trouble was told about.
+const maxAbout = 100
 
 // tellAll tells what went wrong, until the emitter is closed.
 func (e *Emitter) tellAll() {
 	told := map[string]time.Time{}
 	for {
 		select {
-		case err := <-e.tell:
-			at, text := e.now(), err.Error()
-			if last, ok := told[text]; ok && at.Sub(last) < again {
+		case t := <-e.tell:
+			at := e.now()
+			if last, ok := told[t.about]; ok && at.Sub(last) < again {
 				continue
 			}
-			if len(told) > 100 {
+			if len(told) >= maxAbout {
 				clear(told)
 			}
-			told[text] = at
-			e.o.Trouble(err)
+			told[t.about] = at
+			e.o.Trouble(t.err)
 		case <-e.queue.gone:
 			return
 		}

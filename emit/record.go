@@ -138,7 +138,7 @@ func (e *Emitter) slot(ctx context.Context, at *Site, stage string, c *ledger.Ca
 func (e *Emitter) swallow() {
 	if p := recover(); p != nil {
 		e.queue.swallowed()
-		e.trouble(fmt.Errorf("swallowed a panic: %v", p))
+		e.trouble(aboutPanics, fmt.Errorf("swallowed a panic: %v", p))
 	}
 }
 
@@ -347,7 +347,7 @@ func (e *Emitter) turn(key string) (*turn, bool) {
 	t := e.turns.find(key)
 	if t == nil {
 		e.queue.unattributed()
-		e.trouble(fmt.Errorf("%w: key %q", ErrUnknownTurn, key))
+		e.trouble(aboutTurns, fmt.Errorf("%w: key %q", ErrUnknownTurn, key))
 	}
 	return t, t != nil
 }
@@ -372,7 +372,7 @@ const maxScratch = 64 << 10
 func (e *Emitter) begin(tenant string) (b *[]byte, ok bool) {
 	if err := audit.ValidTenant(tenant); err != nil {
 		e.queue.unattributed()
-		e.trouble(err)
+		e.trouble(aboutTurns, err)
 		return nil, false
 	}
 	return scratch.Get().(*[]byte), true
@@ -385,7 +385,7 @@ func (e *Emitter) put(ctx context.Context, kind, tenant string, at time.Time, b 
 		scratch.Put(b)
 	}
 	if !e.queue.add(n) {
-		e.trouble(ErrDropped)
+		e.trouble(aboutDrops, ErrDropped)
 	}
 }
 

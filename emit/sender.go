@@ -25,7 +25,7 @@ type sender struct {
 	topic   string
 	id      string // of this life of the emitter
 	newID   func() string
-	trouble func(error)
+	trouble func(about string, err error)
 
 	seq      int64 // of the next record that tells a loss
 	lastTold time.Time
@@ -73,7 +73,7 @@ func (s *sender) produce(n entry) {
 	s.to.Produce(context.Background(), r, func(_ *kgo.Record, err error) {
 		s.queue.settle(&n, err)
 		if err != nil {
-			s.trouble(fmt.Errorf("a record of %d bytes for topic %s: %w", len(n.value), s.topic, err))
+			s.trouble(aboutFails, fmt.Errorf("a record of %d bytes for topic %s: %w", len(n.value), s.topic, err))
 		}
 		if n.done != nil {
 			n.done(err)

@@ -78,7 +78,7 @@ func (e *Emitter) NewTurn(t Turn) (key string) {
 
 func (e *Emitter) startTurn(key string, t Turn, first int64) {
 	if err := audit.ValidTenant(t.Principal.TenantID); err != nil {
-		e.trouble(err)
+		e.trouble(aboutTurns, err)
 		return
 	}
 	e.turns.start(key, t, first)

@@ -197,6 +197,14 @@ func (l *Ledger) Range(ctx context.Context, tenant string, g ledger.Range) iter.
 	}
 }
 
+// Logs returns the logs of a tenant, by line: where its rows are linked.
+func (l *Ledger) Logs(ctx context.Context, tenant string) ([]export.Log, error) {
+	if err := l.ready(ctx, tenant); err != nil {
+		return nil, err
+	}
+	return l.archive.Logs(ctx, tenant)
+}
+
 // ErrNoLog: the tenant has no log in that line.
 var ErrNoLog = errors.New("no such log")
 
