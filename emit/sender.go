@@ -104,7 +104,7 @@ func (s *sender) tellLosses(now time.Time) time.Duration {
 // traceId is what is missing.
 func (s *sender) lossRecord(n lossNote, now time.Time) *kgo.Record {
 	e := ledger.Entry{
-		TenantID: n.tenant, RecordID: s.newID(), TraceID: s.id, Seq: s.seq, TS: now, Kind: audit.KindQueueDropped,
+		TenantID: n.tenant, RecordID: s.newID(), TraceID: s.id, Seq: s.seq, TS: now.Truncate(time.Millisecond), Kind: audit.KindQueueDropped,
 		Actor: "system", SourceTag: sourceTag,
 		ResultDetail: fmt.Appendf(nil, `{"reason":%q,"count":%d}`, n.reason(), n.count()),
 	}

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"container/list"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -80,6 +81,9 @@ func (e *Emitter) startTurn(key string, t Turn, first int64) {
 	if err := audit.ValidTenant(t.Principal.TenantID); err != nil {
 		e.trouble(aboutTurns, err)
 		return
+	}
+	if t.Session == "" {
+		e.trouble(aboutTurns, fmt.Errorf("turn %q has no session: an archive rejects calls without one, unless they name their own", key))
 	}
 	e.turns.start(key, t, first)
 }
