@@ -74,7 +74,7 @@ class Audit:
 
     def send(self, tenant, kind, record, headers):
         try:
-            # No NaN, which is not JSON; lone surrogates become question marks.
+            # No NaN, which is not JSON; half of a surrogate pair, which is no Unicode, becomes a question mark.
             value = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")
             headers = list({**headers, "tenant": tenant, "ledgerlake-kind": kind}.items())
             # The tenant as the key: all of its records go to one partition, in order.

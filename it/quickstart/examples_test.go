@@ -54,7 +54,7 @@ const step = { stageId: "tool-loop", call: { callClass: "worker", provider: "p",
 for (let i = 0; i < 25; i++) turn.record(step);
 turn.record({ ...step, big: randomBytes(3000000).toString("hex") });
 turn.record({ ...step, wrong: 1n });
-for (let i = 0; i < 25; i++) turn.record(step);
+for (let i = 0; i < 25; i++) turn.record({ ...step, cut: "😀".slice(0, 1) });
 console.log("left", await audit.close(40000));'`,
 	},
 	{
@@ -72,7 +72,7 @@ import os, audit
 a = audit.Audit(os.environ["KAFKA_BROKERS"], "audit.calls", **{"message.max.bytes": 10_000_000})
 turn = a.turn("s", "t", {"tenantId": "bad-python", "userId": None, "actorKind": "system", "sessionAuthMethod": "internal"})
 for i in range(52):
-    more = {25: {"big": os.urandom(3_000_000).hex()}, 26: {"wrong": float("nan")}}.get(i, {})
+    more = {25: {"big": os.urandom(3_000_000).hex()}, 26: {"wrong": float("nan")}}.get(i, {"cut": chr(0xd83d)})
     turn.record("tool-loop", {"callClass": "worker", "provider": "p", "model": "m"}, {"status": "ok", "latencyMs": 1}, **more)
 print("left", a.close(40))'`,
 	},

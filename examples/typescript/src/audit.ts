@@ -80,7 +80,7 @@ export class Audit {
     // The tenant as the key: all of its records go to one partition, in order.
     const message = { key: tenant, value: "", headers: { ...headers, tenant, [kindHeader]: kind } };
     try {
-      message.value = JSON.stringify(record);
+      message.value = JSON.stringify(record, wellFormed);
       this.#waiting.push(message);
       this.#bytes += message.value.length;
       while (this.#waiting.length > mostWaiting || this.#bytes > mostBytes) this.#take(1).forEach((m) => this.#lost(m));
@@ -185,4 +185,9 @@ async function within(ms: number, something: Promise<unknown> | undefined): Prom
 /** Says whether it is a count of what was dropped. */
 function isNotice(message: Message): boolean {
   return message.headers?.[kindHeader] === "queue-dropped";
+}
+
+/** Half of an emoji, which a cut leaves, is no Unicode: it would make the record a reject. */
+function wellFormed(_: string, value: unknown): unknown {
+  return typeof value === "string" ? value.toWellFormed() : value;
 }
