@@ -75,24 +75,51 @@ func parseValues(t *testing.T, text string) map[string]any {
 	return values
 }
 
-// loadChart reads the chart; with -update it first gets the alerts as they are now,
-// which golden files have too.
+// renewed is whether renew was called.
+var renewed bool
+
+// renew makes anew what the chart has from elsewhere, before anything is rendered of it.
+func renew(t *testing.T) {
+	t.Helper()
+	if renewed {
+		return
+	}
+	renewed = true
+	copyInto(t, chartDir+"/files/", alerts)
+	boards, err := filepath.Glob(dashboards + "/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copyInto(t, chartDir+"/files/dashboards/", boards...)
+	if err := os.WriteFile(schemaFile, schemaText(t), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func loadChart(t *testing.T) *chart.Chart {
 	t.Helper()
 	if *update {
-		body, err := os.ReadFile(alerts)
-		if err == nil {
-			err = os.WriteFile(chartDir+"/files/ledgerlake.rules.yaml", body, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		renew(t)
 	}
 	c, err := loader.Load(chartDir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// copyInto copies files to a folder.
+func copyInto(t *testing.T, folder string, files ...string) {
+	t.Helper()
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(folder+filepath.Base(file), body, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // render does what helm template does, as far as the cluster has no part in it.
@@ -201,6 +228,7 @@ func TestGolden(t *testing.T) {
 
 // helm lint finds nothing to say, with the values of each case and with none.
 func TestLint(t *testing.T) {
+	loadChart(t)
 	cases, err := filepath.Glob(chartDir + "/ci/*.yaml")
 	if err != nil {
 		t.Fatal(err)

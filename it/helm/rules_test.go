@@ -2,6 +2,7 @@ package helm
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -10,7 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const alerts = root + "/deploy/prometheus/ledgerlake.rules.yaml"
+const (
+	alerts     = root + "/deploy/prometheus/ledgerlake.rules.yaml"
+	dashboards = root + "/deploy/grafana"
+)
 
 // The chart's alerts are those of deploy/prometheus: its copy is the same bytes, and
 // what is rendered of it says the same.
@@ -28,6 +32,49 @@ func TestRules(t *testing.T) {
 	if !reflect.DeepEqual(o.at("spec"), any(rules)) {
 		t.Error("the PrometheusRule does not say what the file says")
 	}
+}
+
+// The chart's dashboards are those of deploy/grafana, byte for byte, each in a
+// ConfigMap that Grafana's sidecar finds; unless they are asked for, there is none.
+func TestDashboards(t *testing.T) {
+	files, err := filepath.Glob(dashboards + "/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	values := parseValues(t, "settings: {bucket: 's3://audit', topics: [audit.calls]}\nmonitoring: {dashboards: true}")
+	all := mustRender(t, values)
+	copies, err := filepath.Glob(chartDir + "/files/dashboards/*.json")
+	if err != nil || len(copies) != len(files) {
+		t.Errorf("the chart has %d of %d dashboards: run go test ./it/helm -update", len(copies), len(files))
+	}
+	for _, file := range files {
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(file)
+		isFile(t, chartDir+"/files/dashboards/"+name, want)
+		o := one(t, all, "ConfigMap", "-dashboard-"+strings.TrimSuffix(name, ".json"))
+		if strings.TrimSpace(o.text("data", name)) != strings.TrimSpace(string(want)) || o.text("metadata", "labels", "grafana_dashboard") != "1" {
+			t.Errorf("%s is not the ConfigMap of %s", o.name(), name)
+		}
+		if err := newJudge(versions[0]).check(o); err != nil {
+			t.Error(err)
+		}
+	}
+	delete(values, "monitoring")
+	if strings.Contains(textOf(mustRender(t, values)), "grafana") {
+		t.Error("there are dashboards that nobody asked for")
+	}
+}
+
+// textOf is all that was rendered.
+func textOf(all []object) string {
+	var b strings.Builder
+	for _, o := range all {
+		b.WriteString(o.Text + "\n")
+	}
+	return b.String()
 }
 
 var (

@@ -193,6 +193,7 @@ func special() map[string]schema {
 		".podAnnotations":     texts,
 		".annotations":        texts,
 		".labels":             texts,
+		".dashboardLabels":    texts,
 		".nodeSelector":       texts,
 		".affinity":           {"type": "object"},
 		".tolerations":        objects,
@@ -348,9 +349,11 @@ func valuesNode(t *testing.T) *yaml.Node {
 	return doc.Content[0]
 }
 
-// values.schema.json is made from values.yaml and from the table of settings: a
-// value or a setting that does not exist is refused before anything is installed.
-func TestSchema(t *testing.T) {
+const schemaFile = chartDir + "/values.schema.json"
+
+// schemaText makes the schema of the values.
+func schemaText(t *testing.T) []byte {
+	t.Helper()
 	s := schemaOf(t, valuesNode(t), "", special())
 	s["properties"].(schema)["global"] = schema{"type": "object"} // helm gives it to charts within others
 	s["$schema"] = "http://json-schema.org/draft-07/schema#"
@@ -363,8 +366,12 @@ func TestSchema(t *testing.T) {
 	if err := e.Encode(s); err != nil {
 		t.Fatal(err)
 	}
-	isFile(t, chartDir+"/values.schema.json", text.Bytes())
+	return text.Bytes()
 }
+
+// values.schema.json is made from values.yaml and from the table of settings: a
+// value or a setting that does not exist is refused before anything is installed.
+func TestSchema(t *testing.T) { isFile(t, schemaFile, schemaText(t)) }
 
 // No secret can be given as a value, whatever the place is called.
 func TestNoSecretIsAValue(t *testing.T) {
