@@ -1,5 +1,12 @@
 //go:build it
 
+// Package quickstart tests docs/quickstart.md as a newcomer would: it pastes
+// each block into one shell, in order, and requires of each what the page says.
+// On the way it tries the producers in examples/ in other languages.
+//
+// The clone that the page begins with is one of this repository as it was
+// committed. Ports alone are others than on the page, so that the test runs
+// beside anything.
 package quickstart
 
 import (
