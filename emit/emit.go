@@ -48,6 +48,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/ledgerlake/ledgerlake/ledger"
 )
 
 // What Options mean where they say nothing.
@@ -76,6 +78,10 @@ type Options struct {
 	Turns int
 	// CloseTimeout is how long Close waits for brokers. 0: [DefaultCloseTimeout].
 	CloseTimeout time.Duration
+	// Redactor takes out of each call what must not leave the process: see package
+	// ledger/scrub. It works in the caller's time. A call that it cannot take is not
+	// sent. nil takes nothing out.
+	Redactor ledger.Redactor
 	// Traceparent returns the W3C trace context of a call's context, or "": it
 	// becomes the header traceparent. It must not block. nil: there is none.
 	Traceparent func(ctx context.Context) string
@@ -237,6 +243,7 @@ const (
 	aboutDrops  = "drops"
 	aboutFails  = "fails"
 	aboutPanics = "panics"
+	aboutRedact = "redaction"
 )
 
 // trouble notes what went wrong, unless something is noted already.
@@ -291,7 +298,7 @@ type Stats struct {
 	WaitingBytes int64 // their values
 
 	Unattributed int64 // calls that named no known turn: no record was made
-	Swallowed    int64 // calls that panicked, as a MarshalJSON of the application's did: no record was made
+	Swallowed    int64 // calls that panicked, as a MarshalJSON of the application's did, or that Redactor could not take: no record was made
 	Refused      int64 // calls after Close: no record was made
 }
 

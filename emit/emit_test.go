@@ -301,6 +301,44 @@ type panics struct{}
 
 func (panics) MarshalJSON() ([]byte, error) { panic("no") }
 
+// hides takes the tool out of calls, and cannot take some.
+type hides struct{ ledger.NoRedactor }
+
+func (hides) Redact(c *ledger.Call) (*ledger.Call, error) {
+	if c.ToolName == "bad" {
+		return nil, errors.New("cannot")
+	}
+	redacted := *c
+	redacted.ToolName = ""
+	return &redacted, nil
+}
+
+// What the redactor takes out is sent by no way, and a call that it cannot take is
+// not sent.
+func TestRedactor(t *testing.T) {
+	k := &truck{}
+	e := startOn(Options{Topic: topic, Redactor: hides{}}, k)
+	e.StartTurn("msg-1", acme())
+	for _, tool := range []string{"secret", "bad"} {
+		e.RecordTokenCostDecision(t.Context(), Site{TurnKey: "msg-1", ToolName: tool}, ledger.TokenCost{})
+		e.Record(t.Context(), "msg-1", &ledger.Call{ToolName: tool})
+		if err := e.RecordSync(t.Context(), "msg-1", &ledger.Call{ToolName: tool}); (err != nil) != (tool == "bad") {
+			t.Error(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if s := e.Stats(); s.Acknowledged != 3 || s.Swallowed != 2 {
+		t.Errorf("%+v", s)
+	}
+	for _, r := range k.records() {
+		if row := decoded(t, r); row.ToolName.Valid {
+			t.Errorf("%s", r.Value)
+		}
+	}
+}
+
 // Fewer than 32 records wait for 50 ms, 32 go at once, and so does what there is
 // at the end of a turn.
 func TestBatches(t *testing.T) {

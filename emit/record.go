@@ -162,10 +162,26 @@ func (e *Emitter) Record(ctx context.Context, turnKey string, c *ledger.Call) {
 // call fills in a call and queues it. t is nil for one that says all itself.
 func (e *Emitter) call(ctx context.Context, t *turn, c *ledger.Call) {
 	e.fill(t, c)
+	if e.o.Redactor != nil {
+		redacted, err := e.redact(c)
+		if err != nil {
+			e.queue.swallowed()
+			e.trouble(aboutRedact, err)
+			return
+		}
+		c = redacted
+	}
 	if b, ok := e.begin(c.Tenant()); ok {
 		*b = c.AppendJSON((*b)[:0])
 		e.put(ctx, audit.KindCall, c.Tenant(), c.CreatedAt, b)
 	}
+}
+
+// redact applies the redactor to a copy: what is handed to it must live longer than
+// what is not.
+func (e *Emitter) redact(c *ledger.Call) (*ledger.Call, error) {
+	given := *c
+	return e.o.Redactor.Redact(&given)
 }
 
 // RecordSync records a whole call as Record does, and returns nil once brokers have
@@ -234,6 +250,9 @@ func (e *Emitter) Fill(turnKey string, c *ledger.Call) (*ledger.Call, error) {
 		}
 	}
 	e.fill(t, &filled)
+	if e.o.Redactor != nil {
+		return e.redact(&filled)
+	}
 	return &filled, nil
 }
 

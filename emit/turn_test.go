@@ -239,6 +239,7 @@ func FuzzEmit(f *testing.F) {
 		at := Site{TurnKey: "k", Provider: provider, ToolName: tool}
 		e.RecordFamilyLockDecision(t.Context(), at, ledger.FamilyLock{ResolverPath: provider, EmitSite: tool})
 		e.RecordInterruptDecisionDecision(t.Context(), at, map[string]string{tool: provider})
+		at.Extra = ledger.Members{{Name: tool, Value: free}, {Name: "toolName", Value: free}, {Name: tool}}
 		e.RecordPlanGenerationDecision(t.Context(), at, json.RawMessage(free))
 		if err := e.Close(); err != nil {
 			t.Fatal(err)

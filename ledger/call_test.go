@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -197,6 +198,24 @@ func TestFieldsGoBeforeWhatWasRead(t *testing.T) {
 	const want = `{"seqWithinTurn":11,"createdAt":"2026-11-30T12:00:01.000Z","toolName":"search","outcome":{"latencyMs":3}}`
 	if got := string(c.AppendJSON(nil)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// Extra members that a caller made up break no record: of two of one name the first
+// counts, a member that a field says comes once, and what is no JSON is a text.
+func TestExtraBreaksNothing(t *testing.T) {
+	extra := ledger.Members{{Name: "a", Value: json.RawMessage("1")}, {Name: "a", Value: json.RawMessage("2")}, {Name: "toolName", Value: json.RawMessage(`"x"`)}, {Name: "b"}, {Name: "c", Value: json.RawMessage("}")}}
+	c := ledger.Call{ToolName: "search", Extra: extra}
+	const want = `{"seqWithinTurn":0,"toolName":"search","a":1,"b":null,"c":{"$unencodable":"}"}}`
+	if got := string(c.AppendJSON(nil)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for n := range 40 {
+		c.Extra = append(c.Extra, ledger.Member{Name: fmt.Sprint("m", n%20), Value: json.RawMessage("1")})
+	}
+	var again ledger.Call
+	if err := again.UnmarshalJSON(c.AppendJSON(nil)); err != nil || len(again.Extra) != 23 {
+		t.Errorf("%d members, %v", len(again.Extra), err)
 	}
 }
 

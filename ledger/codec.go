@@ -22,7 +22,8 @@ type Member struct {
 // Members are those members of an object that no field has, in their order:
 // unknown ones, and known ones whose value the field cannot hold, or not in
 // full (a time with an offset, null, a number where a text belongs). They are
-// written where the field is zero, or says the same; else the field is.
+// written where the field is zero, or says the same; else the field is. Of two of
+// one name the first is written, and what is no JSON as {"$unencodable": text}.
 type Members []Member
 
 // Get returns the value of a member, nil if there is none of that name.
@@ -33,6 +34,7 @@ func (m Members) Get(name string) json.RawMessage {
 	return nil
 }
 
+// index returns where a member stands first, -1 where there is none of that name.
 func (m Members) index(name string) int {
 	for i := range m {
 		if m[i].Name == name {
@@ -87,13 +89,30 @@ func (o *codec) end(extra *Members) {
 		o.in = nil
 		return
 	}
+	o.extra.skipRepeats(o.said)
 	for i := range o.extra {
 		if !o.said[i] {
 			o.name(o.extra[i].Name)
-			o.dst = append(o.dst, o.extra[i].Value...)
+			o.dst = appendFree(o.dst, o.extra[i].Value)
 		}
 	}
 	o.dst = append(o.dst, '}')
+}
+
+// skipRepeats marks members that have the name of one before.
+func (m Members) skipRepeats(said []bool) {
+	const few = 16 // so many are compared one by one
+	if len(m) <= few {
+		for i := range m {
+			said[i] = said[i] || m.index(m[i].Name) < i
+		}
+		return
+	}
+	seen := make(map[string]bool, len(m))
+	for i := range m {
+		said[i] = said[i] || seen[m[i].Name]
+		seen[m[i].Name] = true
+	}
 }
 
 func (o *codec) name(name string) {
@@ -357,6 +376,9 @@ func (o *codec) free(name string, p *json.RawMessage) {
 // appendFree appends a text that should be JSON; where it is none, the record
 // must not be lost for it.
 func appendFree(dst []byte, text json.RawMessage) []byte {
+	if text == nil {
+		return append(dst, "null"...)
+	}
 	if json.Valid(text) && utf8.Valid(text) {
 		return append(dst, text...)
 	}

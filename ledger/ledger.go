@@ -17,7 +17,7 @@
 //
 // A [Call], a [DecisionRecord] and an [Entry] are records as they go over the
 // wire: docs/wire-columns.md says which column each member becomes, and what is
-// unknown is kept and written again. Source of the contracts: docs/producers.md.
+// unknown is kept and written again. Source of the contracts: docs/emit.md.
 //
 // The package is pure: no clock, no network, no goroutine.
 package ledger
