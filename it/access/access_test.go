@@ -288,7 +288,9 @@ func (s *stage) works() {
 	s.until("no unfinished upload", func() bool { return !s.uploading(upload) })
 	s.read(row) // from data files
 	s.wants("export", as("export", ""), "backfill", "files", "--tenant", row.tenant, "--bucket", s.url())
-	s.until("rows sent once more", func() bool { return strings.Contains(s.wants("export", as("export", ""), "status", "--bucket", s.url()), "done 2") })
+	s.until("rows sent once more", func() bool {
+		return strings.Contains(s.wants("export", as("export", ""), "status", "--bucket", s.url()), "done 2")
+	})
 	s.wants("export", as("export", ""), "pause", "files", "--bucket", s.url())
 	if code, err := ingest.Stop(30 * time.Second); code != 0 || err != nil {
 		s.t.Errorf("ingest: exit %d, %v", code, err)
