@@ -72,6 +72,26 @@ func TestPodsAreRestricted(t *testing.T) {
 	}
 }
 
+// No volume is mounted within another: within a ConfigMap or a Secret, which are
+// read-only, the runtime could not make the folder for it, and the pod would not start.
+func TestNoMountWithinAMount(t *testing.T) {
+	eachCase(t, func(t *testing.T, _ string, all []object) {
+		for _, o := range all {
+			p := templateOf(t, o)
+			if p == nil {
+				continue
+			}
+			for _, a := range p.Spec.Containers[0].VolumeMounts {
+				for _, b := range p.Spec.Containers[0].VolumeMounts {
+					if strings.HasPrefix(b.MountPath, strings.TrimSuffix(a.MountPath, "/")+"/") {
+						t.Errorf("%s: %s is within %s", o.name(), b.MountPath, a.MountPath)
+					}
+				}
+			}
+		}
+	})
+}
+
 // labels returns labels, or a selector's, as a map of texts.
 func labels(v any) map[string]any { m, _ := v.(map[string]any); return m }
 

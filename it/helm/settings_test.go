@@ -132,7 +132,7 @@ func (p pod) moved(t *testing.T, all []object, dir string) (args []string) {
 	text := strings.Join(p.Containers[0].Args, "\n")
 	for name, body := range m.at("data").(map[string]any) {
 		text += "\n" + body.(string)
-		write(t, filepath.Join(dir, name), strings.ReplaceAll(body.(string), etc, dir))
+		write(t, filepath.Join(dir, "settings", name), strings.ReplaceAll(body.(string), etc, dir))
 	}
 	for _, f := range secretFile.FindAllStringSubmatch(text, -1) {
 		if !p.isMounted(f[1], f[2]) {
@@ -221,16 +221,16 @@ func TestCommandsTakeTheSettings(t *testing.T) {
 			t.Errorf("%s: kafka.instance-id is %q", o.kind(), c.instance)
 		}
 		if component == "stream" {
-			if d, err := config.Destinations(dir+"/config.yaml", p.environ()); err != nil || len(d) == 0 {
+			if d, err := config.Destinations(dir+"/settings/config.yaml", p.environ()); err != nil || len(d) == 0 {
 				t.Errorf("%v, %v", d, err)
 			}
 		}
-		if text, err := os.ReadFile(dir + "/scrub.yaml"); err == nil {
+		if text, err := os.ReadFile(dir + "/settings/scrub.yaml"); err == nil {
 			if _, err := redact.ParsePolicy(text); err != nil {
 				t.Error(err)
 			}
 		}
-		if text, err := os.ReadFile(dir + "/retention.yaml"); err == nil {
+		if text, err := os.ReadFile(dir + "/settings/retention.yaml"); err == nil {
 			if _, err := retention.Parse(text); err != nil {
 				t.Error(err)
 			}

@@ -30,7 +30,7 @@ var versions = []string{"1.27", "1.28", "1.29", "1.30"}
 var schemaDir = sync.OnceValues(func() (string, error) {
 	c := exec.Command("go", "mod", "download", "-json", "sigs.k8s.io/kubectl-validate")
 	c.Dir = root + "/it/kubevalidate"
-	c.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	c.Env = append(os.Environ(), "GOWORK=off")
 	out, err := c.Output()
 	if err != nil {
 		return "", fmt.Errorf("go mod download: %w: %s", err, out)

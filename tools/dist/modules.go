@@ -4,17 +4,15 @@ import (
 	"bytes"
 	"context"
 	"debug/buildinfo"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
+
+	escape "golang.org/x/mod/module"
 )
 
 // A module is one that is in a binary, with what its licence says.
@@ -49,11 +47,19 @@ func modulesOf(ctx context.Context, root string, binaries []binary) ([]module, e
 			found[m.Path] = module{Path: m.Path, Version: m.Version, Sum: m.Sum}
 		}
 	}
-	if err := locate(ctx, root, found); err != nil {
+	cache, err := goEnv(ctx, root, "GOMODCACHE")
+	if err != nil {
 		return nil, err
 	}
-	all := []module{{Path: "std", Version: strings.TrimPrefix(goVersion, "go"), Dir: goroot(ctx)}}
+	goroot, err := goEnv(ctx, root, "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	all := []module{{Path: "std", Version: strings.TrimPrefix(goVersion, "go"), Dir: goroot}}
 	for _, m := range found {
+		if m.Dir, err = sources(cache, m); err != nil {
+			return nil, err
+		}
 		all = append(all, m)
 	}
 	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
@@ -65,47 +71,31 @@ func modulesOf(ctx context.Context, root string, binaries []binary) ([]module, e
 	return all, nil
 }
 
-// goroot is where the Go is that builds, and with it the licence of its library.
-func goroot(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
-	if err != nil {
-		return runtime.GOROOT()
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// locate finds where the sources of modules lie.
-func locate(ctx context.Context, root string, found map[string]module) error {
-	c := exec.CommandContext(ctx, "go", "list", "-m", "-json", "all")
+// goEnv returns what go env says, of the Go that builds.
+func goEnv(ctx context.Context, root, name string) (string, error) {
+	c := exec.CommandContext(ctx, "go", "env", name)
 	c.Dir = root
-	c.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
 	out, err := c.Output()
 	if err != nil {
-		return fmt.Errorf("go list -m all: %w", err)
+		return "", fmt.Errorf("go env %s: %w", name, err)
 	}
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var m struct{ Path, Version, Dir string }
-		switch err := d.Decode(&m); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-		if one, ok := found[m.Path]; ok && one.Version == m.Version {
-			one.Dir = m.Dir
-			found[m.Path] = one
-		}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// sources is where the sources of a module lie, which was built from them just now.
+func sources(cache string, m module) (string, error) {
+	path, err := escape.EscapePath(m.Path)
+	if err != nil {
+		return "", err
 	}
+	version, err := escape.EscapeVersion(m.Version)
+	return filepath.Join(cache, filepath.FromSlash(path)+"@"+version), err
 }
 
 var noticeName = regexp.MustCompile(`(?i)^(licen[cs]e|notice|copying|copyright|patents)([.-].*)?$`)
 
-// read takes in the texts of a module's licence, which may lie in the folder above
-// where the module is one of several of a repository.
+// read takes in the texts of a module's licence.
 func (m *module) read() error {
-	if m.Dir == "" {
-		return fmt.Errorf("the sources of %s@%s are not there: go mod download", m.Path, m.Version)
-	}
 	entries, err := os.ReadDir(m.Dir)
 	if err != nil {
 		return err

@@ -11,16 +11,16 @@
 {{- define "ledgerlake.args" -}}
 {{- if has .name (list "ingest" "compact") }}
 - run
-- --config=/etc/ledgerlake/config.yaml
+- --config=/etc/ledgerlake/settings/config.yaml
 {{- else if eq .name "stream" }}
 - stream
-- --config=/etc/ledgerlake/config.yaml
+- --config=/etc/ledgerlake/settings/config.yaml
 {{- else if eq .name "serve" }}
 - serve
-- --config=/etc/ledgerlake/config.yaml
+- --config=/etc/ledgerlake/settings/config.yaml
 {{- include "ledgerlake.serveArgs" . }}
 {{- else }}
-- --config=/etc/ledgerlake/config.yaml
+- --config=/etc/ledgerlake/settings/config.yaml
 {{- include "ledgerlake.verifyArgs" . }}
 {{- end }}
 {{- end -}}

@@ -57,10 +57,12 @@ affinity:
 {{- end }}
 {{- if and .root.Values.topologySpread (ne .name "verify") }}
 topologySpreadConstraints:
-  {{- $labels := include "ledgerlake.selectorLabels" . | fromYaml }}
+  {{- $selector := dict "matchLabels" (include "ledgerlake.selectorLabels" . | fromYaml) }}
+  {{- $constraints := list }}
   {{- range .root.Values.topologySpread }}
-  - {{- toYaml (merge (dict "labelSelector" (dict "matchLabels" $labels)) .) | nindent 4 }}
+  {{- $constraints = append $constraints (merge (dict "labelSelector" $selector) .) }}
   {{- end }}
+  {{- toYaml $constraints | nindent 2 }}
 {{- end }}
 containers:
   - name: {{ .name }}
@@ -93,8 +95,9 @@ containers:
       capabilities:
         drop: [ALL]
     volumeMounts:
+      # Beside the secrets and not above them: nothing can be mounted within a ConfigMap.
       - name: config
-        mountPath: /etc/ledgerlake
+        mountPath: /etc/ledgerlake/settings
         readOnly: true
       {{- range $secret, $_ := include "ledgerlake.secretMounts" . | fromYaml }}
       - name: {{ include "ledgerlake.volumeName" $secret }}
@@ -116,7 +119,7 @@ volumes:
   - name: {{ include "ledgerlake.volumeName" $secret }}
     secret:
       secretName: {{ $secret }}
-      defaultMode: 0440
+      defaultMode: 288 # 0440
       {{- with $keys }}
       items:
         {{- range . }}

@@ -73,8 +73,8 @@ component has a use for them, and its own. */}}
 {{- if has .name (list "ingest" "compact" "stream") -}}
 {{- include "ledgerlake.put" (dict "tree" $s "path" (list "http" "listen") "value" (printf ":%s" (include "ledgerlake.port" .))) -}}
 {{- end -}}
-{{- if and (eq .name "ingest") .c.scrubPolicy -}}{{- $_ := set $s "scrub-policy" "/etc/ledgerlake/scrub.yaml" -}}{{- end -}}
-{{- if and (eq .name "compact") .c.retention -}}{{- $_ := set $s "retention-file" "/etc/ledgerlake/retention.yaml" -}}{{- end -}}
+{{- if and (eq .name "ingest") .c.scrubPolicy -}}{{- $_ := set $s "scrub-policy" "/etc/ledgerlake/settings/scrub.yaml" -}}{{- end -}}
+{{- if and (eq .name "compact") .c.retention -}}{{- $_ := set $s "retention-file" "/etc/ledgerlake/settings/retention.yaml" -}}{{- end -}}
 {{- if eq .name "stream" -}}{{- $_ := set $s "destinations" .c.destinations -}}{{- end -}}
 {{- include "ledgerlake.checkSettings" (dict "c" .c "name" .name "s" $s) -}}
 {{- toYaml $s -}}
