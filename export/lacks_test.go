@@ -83,6 +83,11 @@ func TestAnEndThatIsMissing(t *testing.T) {
 			if !errors.Is(err, export.ErrTampered) || len(logs) != 2 || logs[0].Lacks == nil || logs[1].Lacks != nil {
 				t.Errorf("logs: %+v, %v", logs, err)
 			}
+			for tenant, lacks := range map[string]bool{"": true, "acme": true, "globex": false} {
+				if _, err := e.Objects(t.Context(), tenant); errors.Is(err, export.ErrTampered) != lacks || (err != nil) != lacks {
+					t.Errorf("objects of %q: %v", tenant, err)
+				}
+			}
 			m.Overwrite(line.Key(1), a.Objects()[line.Key(1)])
 			if err := e.Refresh(t.Context()); err != nil {
 				t.Fatal(err)

@@ -32,7 +32,8 @@ const objectsTries = 5
 
 // Objects lists the objects of every line; with a tenant only those that may have
 // rows of it. Beyond what [Open] has read it costs a GET for each segment that is
-// not compacted. The error matches [ErrTampered] where a line is not as it must be.
+// not compacted. The error matches [ErrTampered] where a line is not as it must be,
+// or a log of it lacks rows that an anchor states.
 func (a *Archive) Objects(ctx context.Context, tenant string) ([]LineObjects, error) {
 	for try := 1; ; try++ {
 		all, err := a.objects(ctx, tenant)
@@ -64,6 +65,9 @@ func (l *lineView) objects(ctx context.Context, tenant string) (o LineObjects, e
 	snap, err := l.current()
 	if err != nil {
 		return o, err
+	}
+	if faults := l.missing(tenant); len(faults) > 0 {
+		return o, errors.Join(faults...)
 	}
 	o = LineObjects{Line: l.line, Version: -1, Watermark: snap.Watermark()}
 	if snap.Catalog != nil {
