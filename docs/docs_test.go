@@ -1,6 +1,6 @@
 // Package docs holds the tests of what is written for people: that links lead
-// somewhere, that the index has every page, and that the list of dependencies
-// is the one in the go.mod files.
+// somewhere, that the index has every page, that metrics are called so, and that
+// the list of dependencies is the one in the go.mod files.
 package docs
 
 import (
@@ -92,6 +92,31 @@ func headings(t *testing.T, known map[string]map[string]bool, file string) map[s
 		}
 	}
 	return known[file]
+}
+
+var metric = regexp.MustCompile(`\bledgerlake_(?:ingest|compact|export|verify)_[a-z_]*[a-z]\b`)
+
+// A metric that a page names is one that metrics.md has, which is made from the code.
+func TestMetrics(t *testing.T) {
+	page, err := os.ReadFile("metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	walk(t, ".md", func(path string, body []byte) {
+		for _, name := range metric.FindAllString(string(body), -1) {
+			named++
+			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+				name = strings.TrimSuffix(name, suffix)
+			}
+			if !strings.Contains(string(page), "`"+name+"`") {
+				t.Errorf("%s: there is no metric %s", path, name)
+			}
+		}
+	})
+	if named < 100 {
+		t.Errorf("found %d names of metrics; the pattern must be wrong", named)
+	}
 }
 
 // Every page in docs stands in the index, docs/README.md.
