@@ -43,6 +43,12 @@ make_kafka() {
 	mvn -q -B -f kafka/pom.xml dependency:copy-dependencies -DoutputDirectory="$build/kafka/lib"
 }
 
+# Trino's parser: what is printed for Trino is held against it.
+make_trino() {
+	rm -rf "$build/trino"
+	mvn -q -B -f trino/pom.xml dependency:copy-dependencies -DoutputDirectory="$build/trino/lib"
+}
+
 # A module of its own by way of pkg@version: a hundred modules stay out of ours.
 make_versitygw() {
 	GOWORK=off GOFLAGS= GOBIN="$build/bin" go install "github.com/versity/versitygw/cmd/versitygw@$1"
@@ -120,6 +126,7 @@ command -v kcat >/dev/null 2>&1 || system kcat kcat
 { [ -x /usr/sbin/rsyslogd ] && ls /usr/lib/*/rsyslog/lmnsd_ossl.so >/dev/null 2>&1; } || system rsyslog rsyslog rsyslog-openssl
 command -v chromium >/dev/null 2>&1 || [ -n "${LEDGERLAKE_IT_CHROMIUM-}" ] || system chromium chromium
 once kafka "$(cksum <kafka/pom.xml)" make_kafka
+once trino "$(cksum <trino/pom.xml)" make_trino
 once versitygw "v1.8.0 $(go env GOVERSION)" make_versitygw v1.8.0
 once victoria "v1.52.1 $(go env GOVERSION)" make_victoria v1.52.1
 once nats "v2.15.3 $(go env GOVERSION)" make_nats v2.15.3

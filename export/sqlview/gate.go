@@ -40,10 +40,9 @@ func newGate(w *writer) *gate {
 }
 
 func (g *gate) add(o *control.Order) {
-	condition := g.reaches(o.Row)
-	e := o.Redaction.Erasure
+	condition, e := g.reaches(o.Row), o.Redaction.Erasure
 	if e.All || e.Hard {
-		g.rows[o.Tenant] = append(g.rows[o.Tenant], condition)
+		g.rows[o.Tenant] = append(g.rows[o.Tenant], "("+condition+" AND "+g.left(e)+")")
 		return
 	}
 	hidden := []string{}
@@ -65,6 +64,19 @@ func (g *gate) add(o *control.Order) {
 		}
 		g.parts[name][o.Tenant] = append(g.parts[name][o.Tenant], condition)
 	}
+}
+
+// left returns the condition of rows that have something yet of what an erasure of
+// all content takes: others are erased rows, and no longer rows that are to be.
+func (g *gate) left(e control.Erasure) string {
+	all := fmt.Sprintf("%s IS NULL OR %s IS NOT NULL", g.d.ident("redaction"), g.d.ident("residual"))
+	if e.User || e.Hard {
+		all += fmt.Sprintf(" OR %s IS NOT NULL", g.d.ident("user_id"))
+	}
+	if e.Hard {
+		all += fmt.Sprintf(" OR %s NOT LIKE '%%\"hard\":true}'", g.d.ident("redaction"))
+	}
+	return "(" + all + ")"
 }
 
 // column returns the expression of a column.

@@ -29,7 +29,7 @@ func (w *writer) manifestTable() {
 		return
 	}
 	w.comment("Trino makes no such table itself: make it by Hive, Spark or Athena in the same metastore, once:")
-	for line := range strings.Lines(ddl + ";\n") {
+	for line := range strings.Lines(ddl + "\n") {
 		w.f("--   %s", line)
 	}
 	w.comment("Each tenant is a partition. In the catalog that is chosen by USE, with hive.allow-register-partition-procedure=true:")

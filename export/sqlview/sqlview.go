@@ -60,7 +60,8 @@ type Options struct {
 	Schema   string // of Trino, in which partitions are registered; "" is "default"
 }
 
-// Views returns the statements that make the views, each ending with ";\n".
+// Views returns the statements that make the views. Each ends with ";\n", which is
+// nowhere else in the text.
 func Views(m *Moment, o Options) string {
 	w := &writer{m: m, o: o, d: o.Engine}
 	w.head()

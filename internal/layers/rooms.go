@@ -443,7 +443,7 @@ var Rooms = []Room{
 	{
 		// Tests of the whole product, embedded and against real components.
 		Folder: "it", TestOnly: true,
-		Imports: slices.Concat(product, []string{"export", "export/event", "export/event/eventtest", "export/sink", "export/sink/httpsink", "export/sink/kafkasink", "export/sink/natssink", "export/sink/syslog", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "emit", "ledger", "ledger/archived", "internal/workload", "internal/scan", "internal/peak"}),
+		Imports: slices.Concat(product, []string{"compaction", "export", "export/event", "export/event/eventtest", "export/sink", "export/sink/httpsink", "export/sink/kafkasink", "export/sink/natssink", "export/sink/syslog", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "emit", "ledger", "ledger/archived", "internal/workload", "internal/scan", "internal/peak"}),
 		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, "github.com/transparency-dev/merkle", parquetGo, zstd, "golang.org/x/mod/sumdb/note", sync, "github.com/nats-io"}),
 	},
 }

@@ -1,8 +1,8 @@
 -- Cost and tokens per tenant, model and day. What has no price is unpriced, and never 0.
 --
 -- Days are those of created_at, UTC. A price holds from its day to the next one of the same provider and model. cost is
--- (input × input_per_million + output × output_per_million + cache reads and writes × theirs, where they have a price) / 1,000,000;
--- it is null where there is no price, and where no call of the group says how many tokens it took.
+-- (input × input_per_million + output × output_per_million + cache reads and writes × theirs, where they have a price) / 1,000,000.
+-- It is null where there is no price, and where no call of the group says how many tokens it took.
 WITH used AS (
   SELECT tenant_id, {{day "created_at"}} AS day, family AS provider, model_id AS model,
     count(*) AS calls,
