@@ -14,9 +14,11 @@ const (
 )
 
 // rawBelow is the size of the longest page, in bytes, that is stored as it is: an
-// attempt at compressing levels and a number or two saves nothing, and of an
-// object of 32 rows most pages are no longer.
-const rawBelow = 48
+// attempt at compressing levels and a few numbers costs microseconds and saves next
+// to nothing. With 112 an object of 9 rows takes a fifth less CPU and 3 % more
+// bytes than with 48, one of 32 rows a tenth less CPU and no more bytes; beyond it
+// bytes grow.
+const rawBelow = 112
 
 // appendRawFrame appends a zstd frame that holds content as it is.
 func appendRawFrame(b, content []byte) []byte {
