@@ -257,7 +257,8 @@ func TestStreamFindsATamperedCursor(t *testing.T) {
 	kept := s.cursors(key)
 	for name, c := range map[string]struct{ old, changed, says string }{
 		"hash":   {`"next":7,"rowHash":"`, `"next":7,"rowHash":"00000000`, "behind row hash 00000000"},
-		"seq":    {`"next":7,`, `"next":8,`, "stands at seq 8"},
+		"seq":    {`"next":7,`, `"next":6,`, "stands at seq 6"},
+		"ahead":  {`"next":7,`, `"next":8,`, "stands at seq 8"},
 		"beyond": {`"next":1,"rowHash"`, `"next":90,"rowHash"`, "ends at seq 1"},
 		"epoch":  {`"epoch":0,"delivered":7`, `"epoch":3,"delivered":7`, "of epoch 3"},
 	} {
