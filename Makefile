@@ -103,9 +103,21 @@ bench-compact: ## measure compact on ROWS (1,000,000) rows in small segments, be
 bench-lookup: ## measure GETs and bytes of looking up turns, records, sessions and people on ROWS (5,000,000) rows
 	it/run.sh bench-lookup -rows $(if $(filter command line environment,$(origin ROWS)),$(ROWS),5000000)
 
+.PHONY: bench-all
+bench-all: ## measure everything, each number beside a floor or a peer, in one table (docs/benchmarks.md); ROWS (200,000), SHORT=1 a tenth of it, WRITE=1 puts the table into the page
+	it/run.sh bench-all $(if $(filter command line environment,$(origin ROWS)),-rows $(ROWS)) $(if $(SHORT),-short) $(if $(WRITE),-write docs/benchmarks.md)
+
 .PHONY: stream-trial
 stream-trial: ## an exporter that is killed streams to VictoriaLogs, rsyslog, NATS and Kafka through foul weather, then every receiver is read back; ROWS, LASTS, SEED (docs/stream-trial.md)
 	it/run.sh stream-trial $(if $(filter command line environment,$(origin ROWS)),-rows $(ROWS)) $(if $(LASTS),-lasts $(LASTS)) $(if $(SEED),-seed $(SEED))
+
+.PHONY: emit-trial
+emit-trial: ## calls from 8 goroutines of Go producers while the broker is away, then every record is read back: nothing lost but what is told of; EMITS (1,000,000), AWAY (20s), HOW=cut|stop|kill (docs/emit.md)
+	it/run.sh emit-trial $(if $(EMITS),-emits $(EMITS)) $(if $(AWAY),-away $(AWAY)) $(if $(HOW),-how $(HOW))
+
+.PHONY: quickstart
+quickstart: ## type docs/quickstart.md as a newcomer would, and try the examples in Go, TypeScript and Python on its stack
+	it/run.sh -v -run TestQuickstart
 
 .PHONY: screenshot
 screenshot: ## make the picture of the timeline page, docs/img/timeline.png (Debian: apt-get install chromium)
@@ -123,6 +135,30 @@ tamper: build ## tamper with small archives in every way that is known, and requ
 offline: ## check the demo's archive by the programs that share nothing with the product, and broken copies of it (docs/verify-without-ledgerlake.md)
 	it/offline.sh
 
+# promtool without service discovery: 175 CPU seconds from an empty cache, 5 from a warm one.
+bin/promtool: it/promtool/go.mod
+	GOWORK=off go -C it/promtool build -tags remove_all_sd -trimpath -o ../../bin/promtool github.com/prometheus/prometheus/cmd/promtool
+
+.PHONY: alerts
+alerts: bin/promtool ## hold alert rules and dashboards against the metrics of the code, and try each alert by promtool
+	GOWORK=off go -C it/promtool vet ./...
+	GOWORK=off go -C it/promtool test ./...
+	bin/promtool check rules --lint=all --lint-fatal deploy/prometheus/ledgerlake.rules.yaml
+	bin/promtool test rules deploy/prometheus/ledgerlake.rules.test.yaml
+
+.PHONY: dist
+dist: ## make the archives of a release in dist/: reproducible, with a bill of materials and all licences; TARGETS (linux/amd64 linux/arm64 darwin/arm64 windows/amd64)
+	go run ./tools/dist -version $(VERSION) -out dist $(TARGETS)
+
+.PHONY: image
+image: ## build the container image with docker, podman or buildah; GO_IMAGE and BASE_IMAGE take the place of the Dockerfile's
+	GO_IMAGE="$(GO_IMAGE)" BASE_IMAGE="$(BASE_IMAGE)" tools/image.sh $(VERSION)
+
+.PHONY: kubectl-validate
+kubectl-validate: ## hold what the chart renders to against kubectl-validate itself (some three minutes of CPU time to build)
+	@validate=$$(GOWORK=off go -C it/kubevalidate tool -n kubectl-validate); for v in 1.27 1.28 1.29 1.30; do \
+		$$validate --version $$v --local-crds it/helm/testdata/crd it/helm/testdata/golden/*.yaml; done
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	tools/fuzz.sh $(FUZZTIME)
@@ -139,6 +175,10 @@ nightly: build ## run what takes long: the race detector, the whole tamper corpu
 	it/run.sh torture -minutes 60
 	it/run.sh trial
 	it/run.sh stream-trial
+	$(MAKE) emit-trial
+	$(MAKE) emit-trial HOW=kill
+	$(MAKE) emit-trial HOW=stop
+	$(MAKE) kubectl-validate
 
 .PHONY: generate
 generate: ## write the golden files and generated docs anew
@@ -147,7 +187,7 @@ generate: ## write the golden files and generated docs anew
 
 .PHONY: tidy
 tidy: ## tidy all go.mod files
-	@for m in $(MODULES) tools; do GOWORK=off go -C $$m mod tidy; done
+	@for m in $(MODULES) tools it/promtool it/kubevalidate; do GOWORK=off go -C $$m mod tidy; done
 	go work sync
 
 .PHONY: clean
