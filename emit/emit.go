@@ -136,7 +136,7 @@ func New(o Options) (*Emitter, error) {
 		return nil, fmt.Errorf("%w: Topic is empty: name the topic that ledgerlake-ingest reads", ErrOptions)
 	}
 	e := made(o)
-	client, err := kgo.NewClient(slices.Concat([]kgo.Opt{kgo.RetryBackoffFn(backoff), kgo.MetadataMinAge(metadataAge)}, o.Kafka, []kgo.Opt{
+	client, err := kgo.NewClient(slices.Concat([]kgo.Opt{kgo.ClientID(clientID), kgo.RetryBackoffFn(backoff), kgo.MetadataMinAge(metadataAge)}, o.Kafka, []kgo.Opt{
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerLinger(0),             // the queue does that
 		kgo.MaxBufferedRecords(1 << 30),   // and bounds it
@@ -165,6 +165,9 @@ func (c connecting) OnBrokerConnect(b kgo.BrokerMetadata, _ time.Duration, _ net
 		c.e.trouble(at, fmt.Errorf("broker %s: %w", at, err))
 	}
 }
+
+// clientID is what brokers know the emitter by, unless Options.Kafka says otherwise.
+const clientID = "ledgerlake-emit"
 
 // metadataAge is how long a look at the cluster holds at least: where brokers went
 // away, and come back, the next one finds them.

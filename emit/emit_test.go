@@ -494,6 +494,43 @@ func TestWhatIsDroppedIsCounted(t *testing.T) {
 	}
 }
 
+// Where more tenants lose records than may be told of at a time, all of them are told
+// of in the end.
+func TestManyTenantsLose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tenants = 3*maxTelling + 7
+		k := &truck{keeps: true}
+		e := startOn(Options{Topic: topic, Queue: 2}, k)
+		for i := range tenants {
+			key := fmt.Sprint("tenant-", i)
+			e.StartTurn(key, Turn{Session: "s", Principal: ledger.Principal{TenantID: key}})
+			for range 2 {
+				e.RecordTokenCostDecision(t.Context(), Site{TurnKey: key}, ledger.TokenCost{})
+			}
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := len(k.records()); n > maxTelling+2 {
+			t.Errorf("%d records are on their way", n)
+		}
+		k.mu.Lock()
+		k.keeps = false
+		k.mu.Unlock()
+		k.answer(nil)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		var told int64
+		lost := losses(t, k.records())
+		for _, n := range lost {
+			told += n
+		}
+		if s := e.Stats(); told != s.Dropped || s.Dropped+s.Acknowledged != 2*tenants || len(lost) < tenants-2 {
+			t.Errorf("%d of %d tenants are told of %d records; %+v", len(lost), tenants, told, s)
+		}
+	})
+}
+
 // The oldest go first, by count and by bytes; one that is larger than the whole
 // queue goes itself.
 func TestOldestGoFirst(t *testing.T) {

@@ -39,6 +39,7 @@ type queue struct {
 	count   Stats
 	told    map[string]*loss // by tenant
 	losses  []*loss          // those of told of which something is to be told
+	telling int              // records that tell a loss and are on their way
 	untold  int64            // losses of tenants for which told had no room
 	epoch   int64
 	open    map[int64]int64 // records by epoch that are not settled
@@ -245,13 +246,8 @@ func (q *queue) drain() <-chan struct{} {
 }
 
 func (q *queue) checkDrained() {
-	if q.drained == nil || q.count.Waiting > 0 || len(q.losses) > 0 {
+	if q.drained == nil || q.count.Waiting > 0 || len(q.losses) > 0 || q.telling > 0 {
 		return
-	}
-	for _, l := range q.told {
-		if l.away {
-			return
-		}
 	}
 	close(q.drained)
 	q.drained = nil
@@ -350,15 +346,21 @@ type lossNote struct {
 	loss // as it was
 }
 
+// maxTelling is how many records that tell a loss may be on their way: where
+// thousands of tenants lose some, the others wait for their turn.
+const maxTelling = 500
+
 // takeLosses returns what is to be told now.
 func (q *queue) takeLosses() (notes []lossNote) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, l := range q.losses {
+	n := min(len(q.losses), maxTelling-q.telling)
+	for _, l := range q.losses[:n] {
 		l.listed, l.away = false, true
 		notes = append(notes, lossNote{l, *l})
 	}
-	q.losses = q.losses[:0]
+	q.losses = append(q.losses[:0], q.losses[n:]...)
+	q.telling += n
 	return notes
 }
 
@@ -374,6 +376,7 @@ func (q *queue) settleLoss(n lossNote, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n.of.away = false
+	q.telling--
 	if err == nil {
 		n.of.told = n.count()
 	}

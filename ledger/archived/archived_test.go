@@ -245,6 +245,29 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
+// A call that was sent twice, so far apart that ingest took both, comes once; and
+// what else is in a turn (entries, rejects) does not come.
+func TestRepeatsComeOnce(t *testing.T) {
+	for name, compact := range map[string]bool{"segments": false, "data files": true} {
+		w := newWorld(compact)
+		l := w.open(t, archived.Options{})
+		for range 2 {
+			for n := range 3 {
+				w.seen = map[audit.Fingerprint]bool{} // forgotten
+				if err := w.RecordCall(t.Context(), ledgertest.Call("t-1", n)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.settle()
+		}
+		turn, err := l.Turn(t.Context(), ledgertest.Tenant, "s-1", "t-1")
+		session, err2 := l.Session(t.Context(), ledgertest.Tenant, "s-1", ledger.Page{})
+		if len(turn) != 3 || len(session) != 3 || err != nil || err2 != nil {
+			t.Errorf("%s: %d in the turn, %d in the session; %v, %v", name, len(turn), len(session), err, err2)
+		}
+	}
+}
+
 // A session is found behind pages of rows that are no calls.
 func TestSessionAmongOtherRows(t *testing.T) {
 	w := newWorld(false)

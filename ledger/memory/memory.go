@@ -51,7 +51,7 @@ type log struct {
 	hasher *chain.Hasher
 	rows   []*chain.Row // not changed: an erased row is another one
 	at     map[audit.Fingerprint]int
-	byID   map[string]int
+	byID   map[string][]int // ids are not held to be one row's
 }
 
 var (
@@ -92,9 +92,6 @@ func (l *Ledger) RecordCall(_ context.Context, c *ledger.Call) error {
 	if i, ok := log.at[where]; ok {
 		return log.repeat(i, row)
 	}
-	if _, ok := log.byID[row.RecordID.S]; ok {
-		return fmt.Errorf("%w: record %s is there, and is another one", ledger.ErrConflict, row.RecordID.S)
-	}
 	log.add(row, where, l.o.Now())
 	return nil
 }
@@ -119,7 +116,7 @@ func (l *Ledger) log(tenant string) *log {
 	}
 	name := chain.Log{ArchiveID: l.id, Tenant: tenant, Topic: Topic}
 	key := l.key(name)
-	made := &log{Log: name, scheme: ledger.Chained{Key: key}.Scheme(), hasher: chain.NewHasher(key), at: map[audit.Fingerprint]int{}, byID: map[string]int{}}
+	made := &log{Log: name, scheme: ledger.Chained{Key: key}.Scheme(), hasher: chain.NewHasher(key), at: map[audit.Fingerprint]int{}, byID: map[string][]int{}}
 	l.logs[tenant] = made
 	return made
 }
@@ -148,7 +145,8 @@ func (g *log) add(row *chain.Row, where audit.Fingerprint, now time.Time) {
 	var salt chain.Hash
 	rand.Read(salt[:])
 	g.hasher.Stamp(row, g.head(), salt)
-	g.at[where], g.byID[row.RecordID.S] = len(g.rows), len(g.rows)
+	g.at[where] = len(g.rows)
+	g.byID[row.RecordID.S] = append(g.byID[row.RecordID.S], len(g.rows))
 	g.rows = append(g.rows, row)
 }
 
@@ -239,24 +237,28 @@ func (l *Ledger) SoftDelete(_ context.Context, tenant, recordID string, _ ledger
 	if log == nil {
 		return chain.Sentinel{}, ledger.ErrUnknownRecord
 	}
-	i, ok := log.byID[id]
-	if !ok {
+	rows := log.byID[id]
+	if len(rows) == 0 {
 		return chain.Sentinel{}, ledger.ErrUnknownRecord
 	}
-	return log.erase(i, l.o.Now())
+	return log.erase(rows, l.o.Now())
 }
 
-// erase erases a row, unless it is.
-func (g *log) erase(i int, now time.Time) (chain.Sentinel, error) {
-	row := *g.rows[i]
-	if row.Redaction.Valid {
-		return chain.ParseSentinel(row.Redaction.S)
+// erase erases rows, unless one of them is.
+func (g *log) erase(rows []int, now time.Time) (chain.Sentinel, error) {
+	for _, i := range rows {
+		if r := g.rows[i].Redaction; r.Valid {
+			return chain.ParseSentinel(r.S)
+		}
 	}
 	s := chain.Sentinel{ID: ulid.MustNew(ulid.Timestamp(now), rand.Reader).String(), All: true}
-	if _, err := redact.Erase(g.hasher, &row, s); err != nil {
-		return chain.Sentinel{}, err
+	for _, i := range rows {
+		row := *g.rows[i]
+		if _, err := redact.Erase(g.hasher, &row, s); err != nil {
+			return chain.Sentinel{}, err
+		}
+		g.rows[i] = &row
 	}
-	g.rows[i] = &row
 	return s, nil
 }
 
