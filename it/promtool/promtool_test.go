@@ -36,6 +36,7 @@ var target = []string{"namespace", "job", "instance", "pod"}
 var others = map[string]metric{
 	"ALERTS":                        {"gauge", []string{"alertname", "alertstate", "severity"}}, // Prometheus itself
 	"process_resident_memory_bytes": {"gauge", nil},                                             // client_golang
+	"process_cpu_seconds_total":     {"counter", nil},                                           // client_golang
 	// kube-state-metrics, docs/metrics/workload/{job,cronjob}-metrics.md
 	"kube_job_status_failed":                   {"gauge", []string{"job_name", "reason"}},
 	"kube_cronjob_status_last_successful_time": {"gauge", []string{"cronjob"}},
