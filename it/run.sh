@@ -1,5 +1,5 @@
 #!/bin/sh
-# make it, it-spark, torture, trial, stream-trial, bench-all, bench-verify, bench-compact, bench-lookup, emit-trial: everything that needs real components. Arguments go to
+# make it, it-spark, torture, trial, stream-trial, bench-all, bench-verify, bench-compact, bench-lookup, emit-trial, quickstart: everything that needs real components. Arguments go to
 # go test, or with torture first to it/torture.
 #
 #   it/run.sh                        all tests
@@ -15,6 +15,7 @@
 #   it/run.sh trial -rows 1000000   compaction, erasures, holds and readers at once, then every byte (docs/trial.md)
 #   it/run.sh stream-trial -rows 500000  rows streamed to five receivers under kills and faults (docs/stream-trial.md)
 #   it/run.sh emit-trial -how kill   producers while the broker is away (docs/emit.md)
+#   it/run.sh quickstart             docs/quickstart.md, typed as it stands
 #   TORTURE_SEED=n it/run.sh torture the random choices of an earlier run, which printed n
 set -eu
 cd "$(dirname "$0")/.."
@@ -89,6 +90,11 @@ if [ "${1-}" = emit-trial ]; then
 	shift
 	go build -tags it -o "$bin/emit" ./it/emit
 	exec "$bin/emit" "$@"
+fi
+
+if [ "${1-}" = quickstart ]; then
+	shift
+	exec go test -tags it -count=1 -timeout 20m -v "$@" ./it/quickstart
 fi
 
 if [ "${1-}" = stream-trial ]; then
