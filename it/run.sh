@@ -59,7 +59,7 @@ fi
 if [ "${1-}" = bench-all ]; then
 	shift
 	go build -tags it -o "$bin/benchall" ./it/benchall
-	exec "$bin/benchall" -bin "$bin" "$@"
+	exec "$bin/benchall" -bin "$bin" -commit "$(git describe --always --dirty)" "$@"
 fi
 
 if [ "${1-}" = bench-verify ]; then

@@ -147,10 +147,10 @@ func cpu() time.Duration {
 }
 
 // A row costs few allocations on its whole way, from fetched to the store: 3 in
-// large segments, some 40 where 32 rows share those of a segment.
+// large segments, some 12 where 32 rows share those of a segment.
 func TestAllocationsOfARow(t *testing.T) {
 	records := benchRecords(4000)
-	for rows, bound := range map[int]float64{32: 80, 2000: 12} {
+	for rows, bound := range map[int]float64{32: 25, 2000: 10} {
 		benchRun(t, records, rows) // pools fill
 		perRow := testing.AllocsPerRun(2, func() { benchRun(t, records, rows) }) / float64(len(records))
 		if perRow > bound {

@@ -19,7 +19,7 @@ import (
 type machine struct {
 	cpu, kernel, load string
 	duckdb            string
-	revision          string
+	commit            string
 	modules           []string
 }
 
@@ -29,8 +29,8 @@ var named = []string{
 	"github.com/aws/aws-sdk-go-v2/service/s3",
 }
 
-func readMachine(ctx context.Context, python string) (m machine, err error) {
-	m.cpu, m.kernel, m.load = "unknown CPU", "unknown kernel", "unknown"
+func readMachine(ctx context.Context, python, commit string) (m machine, err error) {
+	m.cpu, m.kernel, m.load, m.commit = "unknown CPU", "unknown kernel", "unknown", commit
 	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		_, rest, _ := strings.Cut(string(b), "model name")
 		name, _, _ := strings.Cut(rest, "\n")
@@ -42,9 +42,12 @@ func readMachine(ctx context.Context, python string) (m machine, err error) {
 	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
 		m.load, _, _ = strings.Cut(string(b), " ")
 	}
-	m.revision = "unknown commit"
 	if info, ok := debug.ReadBuildInfo(); ok {
-		m.read(info)
+		for _, d := range info.Deps {
+			if slices.Contains(named, d.Path) {
+				m.modules = append(m.modules, d.Path+" "+d.Version)
+			}
+		}
 	}
 	s, err := bench.Spend(ctx, nil, nil, python, "-c", "import duckdb; print(duckdb.__version__)")
 	if err != nil {
@@ -54,26 +57,10 @@ func readMachine(ctx context.Context, python string) (m machine, err error) {
 	return m, nil
 }
 
-func (m *machine) read(info *debug.BuildInfo) {
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			m.revision = "commit " + s.Value[:min(12, len(s.Value))]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			m.revision += " with changes"
-		}
-	}
-	for _, d := range info.Deps {
-		if slices.Contains(named, d.Path) {
-			m.modules = append(m.modules, d.Path+" "+d.Version)
-		}
-	}
-}
-
 // lines are what stands below the table.
 func (m *machine) lines() []string {
 	return []string{
 		fmt.Sprintf("%s, %d cores, %s/%s, Linux %s; load average %s at the beginning.", m.cpu, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, m.kernel, m.load),
-		fmt.Sprintf("ledgerlake at %s; %s; %s; DuckDB %s.", m.revision, runtime.Version(), strings.Join(m.modules, ", "), m.duckdb),
+		fmt.Sprintf("ledgerlake at %s; %s; %s; DuckDB %s.", m.commit, runtime.Version(), strings.Join(m.modules, ", "), m.duckdb),
 	}
 }
