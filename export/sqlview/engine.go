@@ -72,8 +72,8 @@ var DuckDB = &Engine{
 		"The views name files, which stay readable for graceSeconds of ledgerlake.json (one hour) once compaction goes on: make them anew after that.",
 		"A hash is compared so: row_hash = unhex('8d2a0660…').",
 		"Over s3:// DuckDB needs its extension httpfs, and credentials:",
-		"  INSTALL httpfs; LOAD httpfs; CREATE SECRET (TYPE s3, PROVIDER credential_chain);",
-		"  for another store than AWS's: CREATE SECRET (TYPE s3, KEY_ID '…', SECRET '…', ENDPOINT 'HOST:PORT', URL_STYLE 'path', USE_SSL false);",
+		"  INSTALL httpfs; LOAD httpfs; CREATE SECRET (TYPE s3, PROVIDER credential_chain)",
+		"  for another store than AWS's: CREATE SECRET (TYPE s3, KEY_ID '…', SECRET '…', ENDPOINT 'HOST:PORT', URL_STYLE 'path', USE_SSL false)",
 	},
 }
 

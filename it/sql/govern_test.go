@@ -137,6 +137,23 @@ func TestGovernance(t *testing.T) {
 	g.want("--include-repeats", "2 3 3 4")
 	g.parts()
 	g.requests()
+	g.columns()
+}
+
+// columns requires that the views have every column of an object.
+func (g *governed) columns() {
+	t := g.m.t
+	t.Helper()
+	views := exported(t, "--engine", "duckdb", g.m.folder)
+	for _, d := range parts.DuckDBs() {
+		var of [2]string
+		for i, view := range []string{"ledgerlake_objects", "ledgerlake_rows"} {
+			of[i] = fmt.Sprint(query(t, d, views, "SELECT column_name, column_type FROM (DESCRIBE "+view+") ORDER BY 1"))
+		}
+		if of[0] != of[1] || strings.Count(of[0], "[") < 65 {
+			t.Errorf("DuckDB %s: objects have %s, rows %s", d.Version, of[0], of[1])
+		}
+	}
 }
 
 // want requires which rows of each tenant there are.
