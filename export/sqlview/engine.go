@@ -30,6 +30,7 @@ type Engine struct {
 	day      func(expr string) string      // of a time: its date in UTC
 	moment   func(expr string) string      // of a time: a timestamp in UTC
 	quantile func(expr, q string) string
+	total    func(expr string) string // the sum of whole numbers, whatever producers say
 }
 
 // Engines returns all of them.
@@ -68,6 +69,7 @@ var DuckDB = &Engine{
 	day:      func(expr string) string { return "CAST(make_timestamp(epoch_us(" + expr + ")) AS DATE)" },
 	moment:   func(expr string) string { return "make_timestamp(epoch_us(" + expr + "))" },
 	quantile: func(expr, q string) string { return "quantile_cont(" + expr + ", " + q + ")" },
+	total:    func(expr string) string { return "sum(" + expr + ")" }, // of 128 bits
 	notes: []string{
 		"The views name files, which stay readable for graceSeconds of ledgerlake.json (one hour) once compaction goes on: make them anew after that.",
 		"A hash is compared so: row_hash = unhex('8d2a0660…').",
@@ -106,6 +108,7 @@ var Trino = &Engine{
 	day:      func(expr string) string { return "CAST(" + expr + " AS date)" },
 	moment:   func(expr string) string { return expr },
 	quantile: func(expr, q string) string { return "approx_percentile(" + expr + ", " + q + ")" },
+	total:    decimalSum,
 	notes: []string{
 		"The table is one of the Hive connector, and reads what ledgerlake-compact keeps below sql/rows/ where compact.sql-manifests is on: rows that came after its last pass are not in it (docs/queries.md).",
 		"A hash is compared so: row_hash = from_hex('8d2a0660…').",
@@ -121,7 +124,7 @@ var Spark = &Engine{
 	},
 	objects:  sparkObjects,
 	setup:    "SET TIME ZONE 'UTC'",
-	escape:   backslashed,
+	escape:   sparkEscaped,
 	fromHex:  "decode(unhex('%s'), 'UTF-8')",
 	json:     func(col, path string) string { return fmt.Sprintf("get_json_object(%s, '%s')", col, path) },
 	jsonPart: func(col, path string) string { return fmt.Sprintf("get_json_object(%s, '%s')", col, path) },
@@ -130,6 +133,7 @@ var Spark = &Engine{
 	day:      func(expr string) string { return "CAST(" + expr + " AS DATE)" },
 	moment:   func(expr string) string { return expr },
 	quantile: func(expr, q string) string { return "percentile(" + expr + ", " + q + ")" },
+	total:    decimalSum,
 	notes: []string{
 		"The views name files, which stay readable for graceSeconds of ledgerlake.json (one hour) once compaction goes on: make them anew after that.",
 		"A hash is compared so: row_hash = unhex('8d2a0660…').",
@@ -141,6 +145,14 @@ func tryCast(expr, to string) string { return "TRY_CAST(" + expr + " AS " + to +
 func doubled(s string) string { return strings.ReplaceAll(s, "'", "''") }
 
 func backslashed(s string) string { return strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) }
+
+// sparkEscaped leaves no ${env:NAME} either: Spark puts the value of such a variable
+// in its place before it reads the text, within literals too.
+func sparkEscaped(s string) string { return strings.ReplaceAll(backslashed(s), "$", `\u0024`) }
+
+// decimalSum is a sum of 38 digits: one of 64 bits ends the query of everybody where
+// a single producer says that a call took 2⁶³ tokens.
+func decimalSum(expr string) string { return "sum(CAST(" + expr + " AS decimal(38, 0)))" }
 
 // ReadsManifests reports whether the engine reads manifests, and no list of files.
 func (e *Engine) ReadsManifests() bool { return e.manifest }

@@ -83,6 +83,7 @@ func functions(e *Engine) template.FuncMap {
 		"day":      e.day,
 		"moment":   e.moment,
 		"quantile": e.quantile,
+		"total":    e.total,
 		"literal":  e.literal,
 		"double":   func() string { return e.types[double] },
 	}

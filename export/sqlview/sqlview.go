@@ -222,5 +222,6 @@ func (w *writer) tenants(all []string) []string {
 	return nil
 }
 
-// quoteGo returns text for a comment.
-func quoteGo(s string) string { return fmt.Sprintf("%q", s) }
+// quoteGo returns text for a comment. Spark would put the value of a ${variable} in
+// its place there too.
+func quoteGo(s string) string { return strings.ReplaceAll(fmt.Sprintf("%q", s), "${", "$ {") }

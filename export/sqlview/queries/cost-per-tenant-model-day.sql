@@ -7,9 +7,9 @@ WITH used AS (
   SELECT tenant_id, {{day "created_at"}} AS day, family AS provider, model_id AS model,
     count(*) AS calls,
     sum(CASE WHEN input_tokens IS NULL AND output_tokens IS NULL THEN 1 ELSE 0 END) AS calls_without_tokens,
-    sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
-    sum({{int "cache_breakpoint" "cacheReadTokens"}}) AS cache_read_tokens,
-    sum({{int "cache_breakpoint" "cacheCreationTokens"}}) AS cache_write_tokens
+    {{total "input_tokens"}} AS input_tokens, {{total "output_tokens"}} AS output_tokens,
+    {{total (int "cache_breakpoint" "cacheReadTokens")}} AS cache_read_tokens,
+    {{total (int "cache_breakpoint" "cacheCreationTokens")}} AS cache_write_tokens
   FROM ledgerlake_rows
   WHERE kind = 'call'{{if .Tenant}} AND tenant_id = {{literal .Tenant}}{{end}}
   GROUP BY tenant_id, {{day "created_at"}}, family, model_id
