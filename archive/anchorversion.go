@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -44,38 +45,60 @@ func ReadAnchor(ctx context.Context, src Source, root *Root, l Line, number int6
 	return &AnchorVersion{a, n, TextHash(n.Text)}, nil
 }
 
-// NewestGoodAnchor returns the newest anchor of a line that counts, nil where none
-// of the newest [FullEvery] does, and the number of the newest that is there. One
-// counts that a key of the ring signed which is good for anchors, or which such an
-// anchor introduces (the ring learns it); where the ring is empty, each does that
-// can be read. The ring also learns the keys that the anchor itself introduces. hint
-// is the number that an earlier call returned, -1 where there was none.
+// A GoodAnchor names an anchor that counts.
+type GoodAnchor struct {
+	Number  int64
+	Ordinal int64 // of the last segment that it covers
+	Time    time.Time
+	SHA256  chain.Hash // of the text
+}
+
+// An AnchorWatch finds the newest anchor of a line that counts, again and again. It
+// remembers little of it: an anchor of many logs is large. The zero AnchorWatch has
+// found nothing. It is used by one goroutine at a time.
+type AnchorWatch struct {
+	next int64 // anchors in front of it were looked at
+	good *GoodAnchor
+}
+
+// Look returns the newest anchor that counts, nil where none does. One counts that
+// a key of the ring signed which is good for anchors, or which such an anchor
+// introduces; the ring learns all that a good one introduces. Where the ring is
+// empty, each counts that can be read. An anchor that was found goes on counting
+// though it is taken away. Of those that are new the newest [FullEvery] are looked
+// at.
 //
-// The cost is that of [NewestAnchor], and one GET where the newest one counts.
-func NewestGoodAnchor(ctx context.Context, src Source, root *Root, l Line, ring *sign.Ring, hint int64) (good *AnchorVersion, newest int64, err error) {
-	if newest, err = NewestAnchor(ctx, src, l, hint); err != nil {
-		return nil, 0, err
+// The cost is that of [NewestAnchor] from the last one on, two reads of one byte
+// where none is new; and one GET where the newest one counts.
+func (w *AnchorWatch) Look(ctx context.Context, src Source, root *Root, l Line, ring *sign.Ring) (*GoodAnchor, error) {
+	newest, err := NewestAnchor(ctx, src, l, w.next-1)
+	if err != nil {
+		return nil, err
 	}
 	var read []*AnchorVersion // downwards
-	for n := newest; n >= 0 && n > newest-FullEvery; n-- {
+	for n := newest; n >= w.next && n > newest-FullEvery; n-- {
 		a, err := ReadAnchor(ctx, src, root, l, n)
 		if errors.Is(err, ErrOtherAnchor) || errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		v, err := a.verdict(ctx, src, ring)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if v == sign.Good || ring.Empty() {
-			good, err = newerBy(ctx, src, ring, a, read)
-			return good, newest, err
+			if a, err = newerBy(ctx, src, ring, a, read); err != nil {
+				return nil, err
+			}
+			w.good = &GoodAnchor{a.Number, a.Ordinal, a.Time.Time, a.SHA256}
+			break
 		}
 		read = append(read, a)
 	}
-	return nil, newest, nil
+	w.next = max(w.next, newest+1)
+	return w.good, nil
 }
 
 func (a *AnchorVersion) verdict(ctx context.Context, src Source, ring *sign.Ring) (sign.State, error) {
@@ -111,40 +134,47 @@ func (a *AnchorVersion) introduce(ring *sign.Ring) {
 	}
 }
 
-// headsParallel is how many anchors [AnchorVersion.AllHeads] reads at once.
+// headsParallel is how many anchors [GoodAnchor.Heads] reads at once.
 const headsParallel = 16
 
 // ErrTrail: anchors do not follow each other, or one of them is missing.
 var ErrTrail = errors.New("the anchors in front of it do not lead to it: restore them")
 
-// AllHeads returns what the anchor says of every log of its line, by tenant: it reads
-// those from the full one in front of it on, up to [FullEvery] − 1. Each has to
-// follow the one before it, so that what they say is as good as the anchor itself;
-// else the error matches [ErrTrail].
-func (a *AnchorVersion) AllHeads(ctx context.Context, src Source, root *Root) (map[string]AnchorHead, error) {
-	from := a.Number - a.Number%FullEvery
-	trail := make([]*AnchorVersion, a.Number-from+1)
-	trail[a.Number-from] = a
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(headsParallel)
-	for i := range trail[:len(trail)-1] {
-		g.Go(func() (err error) {
-			trail[i], err = ReadAnchor(gctx, src, root, a.Line(), from+int64(i))
+// Heads returns what the anchor says of every log of its line, by tenant: it reads
+// it, and those in front of it from the full one on, up to [FullEvery] together.
+// Each has to follow the one before it, so that what they say is as good as the
+// anchor itself; else the error matches [ErrTrail].
+func (g *GoodAnchor) Heads(ctx context.Context, src Source, root *Root, l Line) (map[string]AnchorHead, error) {
+	from := g.Number - g.Number%FullEvery
+	trail := make([]*AnchorVersion, g.Number-from+1)
+	group, gctx := errgroup.WithContext(ctx)
+	group.SetLimit(headsParallel)
+	for i := range trail {
+		group.Go(func() (err error) {
+			trail[i], err = ReadAnchor(gctx, src, root, l, from+int64(i))
 			return err
 		})
 	}
-	err := g.Wait()
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrOtherAnchor) {
-		return nil, fmt.Errorf("anchor %d: %w: %w", a.Number, ErrTrail, err)
-	}
-	if err != nil {
+	err := group.Wait()
+	switch {
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrOtherAnchor):
+		return nil, fmt.Errorf("anchor %d: %w: %w", g.Number, ErrTrail, err)
+	case err != nil:
 		return nil, err
+	case trail[len(trail)-1].SHA256 != g.SHA256:
+		return nil, fmt.Errorf("anchor %d: %w: it is another one than was there", g.Number, ErrTrail)
 	}
+	return headsOf(trail)
+}
+
+// headsOf returns what anchors say of each log, of which each has to follow the one
+// before it.
+func headsOf(trail []*AnchorVersion) (map[string]AnchorHead, error) {
 	heads := map[string]AnchorHead{}
 	for i, at := range trail {
 		if i > 0 {
 			if err := at.FollowsAnchor(trail[i-1].Anchor, trail[i-1].SHA256); err != nil {
-				return nil, fmt.Errorf("anchor %d: %w: %w", a.Number, ErrTrail, err)
+				return nil, fmt.Errorf("%w: %w", ErrTrail, err)
 			}
 		}
 		for _, h := range at.Heads {

@@ -56,7 +56,7 @@ func anchored(t *testing.T, n int64, by func(number int64) (signer, introduces *
 }
 
 // The newest anchor that counts is found behind those that do not, and by keys
-// that anchors introduce; and the number of the newest that is there is told.
+// that anchors introduce.
 func TestNewestGoodAnchor(t *testing.T) {
 	good, next, stranger := keyOf(t, "good", 1), keyOf(t, "next", 2), keyOf(t, "stranger", 3)
 	strangerFrom := func(n int64) func(int64) (*sign.Signer, *sign.Signer) {
@@ -99,16 +99,26 @@ func TestNewestGoodAnchor(t *testing.T) {
 			}
 		}
 		src := &counted{Source: m}
-		a, newest, err := archive.NewestGoodAnchor(t.Context(), src, root, anchoredLine, ring, -1)
+		w := &archive.AnchorWatch{}
+		a, err := w.Look(t.Context(), src, root, anchoredLine, ring)
 		got := int64(-1)
 		if a != nil {
 			got = a.Number
 		}
-		if got != c.want || newest != c.n-1 || err != nil {
-			t.Errorf("%s: anchor %d of %d, %v; want %d of %d", name, got, newest, err, c.want, c.n-1)
+		if got != c.want || err != nil {
+			t.Errorf("%s: anchor %d of %d, %v; want %d", name, got, c.n, err, c.want)
 		}
 		if src.gets > c.mostGets || src.tails > c.mostTails {
 			t.Errorf("%s: %d GETs and %d of a byte", name, src.gets, src.tails)
+		}
+		// Nothing is new; and one that was found goes on counting once it is gone.
+		src.gets, src.tails = 0, 0
+		if again, err := w.Look(t.Context(), src, root, anchoredLine, ring); err != nil || again != a || src.gets > 0 || src.tails > 2 {
+			t.Errorf("%s: once more %v, %v; %d GETs and %d of a byte", name, again, err, src.gets, src.tails)
+		}
+		m.Remove(archive.AnchorKey(anchoredLine, c.n-1))
+		if again, err := w.Look(t.Context(), src, root, anchoredLine, ring); err != nil || again != a || src.gets > 0 {
+			t.Errorf("%s: without the newest %v, %v; %d GETs", name, again, err, src.gets)
 		}
 	}
 }
@@ -118,14 +128,20 @@ func TestNewestGoodAnchor(t *testing.T) {
 func TestAllHeads(t *testing.T) {
 	for _, number := range []int64{0, 1, 57, 100, 101, 130} {
 		m, root := anchored(t, 131, nil)
-		a, err := archive.ReadAnchor(t.Context(), m, root, anchoredLine, number)
+		v, err := archive.ReadAnchor(t.Context(), m, root, anchoredLine, number)
 		if err != nil {
 			t.Fatal(err)
 		}
+		a := &archive.GoodAnchor{Number: v.Number, Ordinal: v.Ordinal, SHA256: v.SHA256}
 		src := &counted{Source: m}
-		heads, err := a.AllHeads(t.Context(), src, root)
-		if err != nil || heads["a"].Size != number+1 || (heads["b"].Size == 1) != (number > 0) || src.gets != int(number%100) {
+		heads, err := a.Heads(t.Context(), src, root, anchoredLine)
+		if err != nil || heads["a"].Size != number+1 || (heads["b"].Size == 1) != (number > 0) || src.gets != int(number%100)+1 {
 			t.Errorf("anchor %d: %v, %v; %d GETs", number, heads, err, src.gets)
+		}
+		wrong := *a
+		wrong.SHA256[0] ^= 1
+		if _, err := wrong.Heads(t.Context(), m, root, anchoredLine); !errors.Is(err, archive.ErrTrail) {
+			t.Errorf("anchor %d is another one: %v", number, err)
 		}
 		if number%100 == 0 {
 			continue
@@ -148,7 +164,7 @@ func TestAllHeads(t *testing.T) {
 				t.Fatal(err)
 			}
 			damage(key)
-			if _, err := a.AllHeads(t.Context(), m, root); !errors.Is(err, archive.ErrTrail) {
+			if _, err := a.Heads(t.Context(), m, root, anchoredLine); !errors.Is(err, archive.ErrTrail) {
 				t.Errorf("anchor %d, the one before is %s: %v", number, name, err)
 			}
 			m.Overwrite(key, body)

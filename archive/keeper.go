@@ -6,18 +6,29 @@ import (
 	"sync"
 )
 
-// A Keeper is a source that keeps small objects which never change, anchors and
-// parts of catalogs, from one reading to the next: those that were asked for in
-// the last one. Whether they are still there it does not say. It may be used by
-// several goroutines.
+// A Keeper is a source that keeps objects which never change from one reading to
+// the next: those that were asked for in the last one. Whether they are still there
+// it does not say. It may be used by several goroutines.
 type Keeper struct {
 	Source
+	keeps     func(key string) bool
 	mu        sync.Mutex
 	kept, now map[string][]byte
 }
 
-// NewKeeper returns a Keeper of what src has, which has kept nothing.
-func NewKeeper(src Source) *Keeper { return &Keeper{Source: src, now: map[string][]byte{}} }
+// NewKeeper returns a Keeper of some of what src has, such as [IsCatalogPart], which
+// has kept nothing.
+func NewKeeper(src Source, keeps func(key string) bool) *Keeper {
+	return &Keeper{Source: src, keeps: keeps, now: map[string][]byte{}}
+}
+
+// IsCatalogPart reports whether a key is that of a part of a catalog.
+func IsCatalogPart(key string) bool {
+	return strings.HasPrefix(key, "catalog/") && strings.Contains(key, "/part/")
+}
+
+// IsAnchor reports whether a key is that of an anchor.
+func IsAnchor(key string) bool { return strings.HasPrefix(key, "anchor/") }
 
 // Turn begins a reading: what was not asked for since the last turn goes.
 func (k *Keeper) Turn() {
@@ -26,14 +37,9 @@ func (k *Keeper) Turn() {
 	k.kept, k.now = k.now, map[string][]byte{}
 }
 
-// keeps reports whether the object of a key is small and never changes.
-func keeps(key string) bool {
-	return strings.HasPrefix(key, "anchor/") || strings.HasPrefix(key, "catalog/") && strings.Contains(key, "/part/")
-}
-
 // Get implements [Source].
 func (k *Keeper) Get(ctx context.Context, key string) ([]byte, error) {
-	if !keeps(key) {
+	if !k.keeps(key) {
 		return k.Source.Get(ctx, key)
 	}
 	k.mu.Lock()

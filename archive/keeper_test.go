@@ -22,7 +22,7 @@ func TestKeeper(t *testing.T) {
 			t.Fatal(err)
 		}
 		src := &counted{Source: m}
-		k := archive.NewKeeper(src)
+		k := archive.NewKeeper(src, func(key string) bool { return archive.IsAnchor(key) || archive.IsCatalogPart(key) })
 		read := func() int {
 			src.gets = 0
 			for range 2 {

@@ -44,7 +44,7 @@ func NewReader(src archive.Source, o ReadOptions) *Reader {
 	if o.Topic == "" {
 		o.Topic = audit.ControlTopic
 	}
-	return &Reader{src: archive.NewKeeper(src), o: o, lines: map[archive.Line]*lineReader{}}
+	return &Reader{src: archive.NewKeeper(src, func(key string) bool { return archive.IsAnchor(key) || archive.IsCatalogPart(key) }), o: o, lines: map[archive.Line]*lineReader{}}
 }
 
 // Read reads what governs an archive, once.

@@ -89,7 +89,7 @@ type Archive struct {
 	streams    atomic.Int64        // that are under way
 	known      segmentCache
 	ends       endCache
-	anchors    newestAnchors
+	anchors    anchorWatches
 }
 
 // A view is the archive at one moment. What compaction takes of it meanwhile is
@@ -101,7 +101,7 @@ type view struct {
 }
 
 // Open opens an archive. The cost is a GET of ledgerlake.json, for each line what
-// [archive.ReadSnapshot] and [archive.NewestGoodAnchor] cost, and what
+// [archive.ReadSnapshot] and [archive.AnchorWatch.Look] cost, and what
 // [control.Reader.Read] does.
 //
 // The error matches [archive.ErrNotFound] where there is no archive, and
@@ -199,7 +199,7 @@ func (a *Archive) checkNote(l archive.Line) archive.CheckNote {
 		return nil
 	}
 	return archive.CatalogsIntroduced(archive.CatalogsSignedBy(a.src, a.ring, a.root.ArchiveID), func(ctx context.Context) error {
-		_, err := a.anchors.newest(ctx, a, l)
+		_, err := a.newest(ctx, l)
 		return err
 	})
 }

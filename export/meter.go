@@ -30,8 +30,8 @@ func (c Cost) Sub(earlier Cost) Cost {
 // Cost returns what was read since Open, and by it.
 func (a *Archive) Cost() Cost { return a.src.cost() }
 
-// A meter counts what is read, and keeps what never changes, from one
-// [Archive.Refresh] to the next: see [archive.Keeper].
+// A meter counts what is read, and keeps the parts of catalogs, which never change,
+// from one [Archive.Refresh] to the next.
 type meter struct {
 	counter
 	keeper *archive.Keeper
@@ -39,7 +39,7 @@ type meter struct {
 
 func newMeter(src archive.Ranger) *meter {
 	m := &meter{counter: counter{src: src}}
-	m.keeper = archive.NewKeeper(&m.counter)
+	m.keeper = archive.NewKeeper(&m.counter, archive.IsCatalogPart)
 	return m
 }
 

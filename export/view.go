@@ -50,7 +50,7 @@ func (l *lineView) look(ctx context.Context) (*archive.Snapshot, map[string]erro
 	if err != nil {
 		return nil, nil, err
 	}
-	good, err := l.a.anchors.newest(ctx, l.a, l.line)
+	good, err := l.a.newest(ctx, l.line)
 	if good == nil || err != nil || s.Next() > good.Ordinal {
 		return s, nil, err
 	}
@@ -58,7 +58,7 @@ func (l *lineView) look(ctx context.Context) (*archive.Snapshot, map[string]erro
 	if s, err = l.snapshot(ctx); err != nil || s.Next() > good.Ordinal {
 		return s, nil, err
 	}
-	heads, err := good.AllHeads(ctx, l.a.src, &l.a.root)
+	heads, err := good.Heads(ctx, l.a.src, &l.a.root, l.line)
 	if err != nil {
 		return nil, nil, fmt.Errorf("it ends in front of segment %d, which an anchor covers: %w", s.Next(), err)
 	}
@@ -78,7 +78,7 @@ func (l *lineView) snapshot(ctx context.Context) (*archive.Snapshot, error) {
 }
 
 // lacking returns which logs are shorter than an anchor states.
-func (l *lineView) lacking(good *archive.AnchorVersion, heads map[string]archive.AnchorHead, logs []Log) map[string]error {
+func (l *lineView) lacking(good *archive.GoodAnchor, heads map[string]archive.AnchorHead, logs []Log) map[string]error {
 	next := make(map[string]int64, len(logs))
 	for i := range logs {
 		next[logs[i].Tenant] = logs[i].Next
@@ -106,41 +106,32 @@ func (l *lineView) missing(tenant string) (faults []error) {
 	return faults
 }
 
-// newestAnchors are the newest good anchors of lines.
-type newestAnchors struct {
+// anchorWatches are those of all lines.
+type anchorWatches struct {
 	mu     sync.Mutex
-	byLine map[archive.Line]newestAnchor
+	byLine map[archive.Line]*anchorWatch
 }
 
-type newestAnchor struct {
-	number int64 // of the newest that is there
-	good   *archive.AnchorVersion
+type anchorWatch struct {
+	mu sync.Mutex
+	archive.AnchorWatch
 }
 
-// newest returns the newest anchor of a line that counts; nil where none does. One
-// that was seen goes on counting: who takes anchors away hides nothing from who is
-// running.
-func (n *newestAnchors) newest(ctx context.Context, a *Archive, line archive.Line) (*archive.AnchorVersion, error) {
-	n.mu.Lock()
-	at, ok := n.byLine[line]
-	n.mu.Unlock()
-	if !ok {
-		at.number = -1
+// newest returns the newest anchor of a line that counts; nil where none does.
+func (a *Archive) newest(ctx context.Context, line archive.Line) (*archive.GoodAnchor, error) {
+	a.anchors.mu.Lock()
+	if a.anchors.byLine == nil {
+		a.anchors.byLine = map[archive.Line]*anchorWatch{}
 	}
-	good, number, err := archive.NewestGoodAnchor(ctx, a.src, &a.root, line, a.ring, at.number)
-	if err != nil {
-		return nil, err
+	w := a.anchors.byLine[line]
+	if w == nil {
+		w = &anchorWatch{}
+		a.anchors.byLine[line] = w
 	}
-	if at.number = number; good != nil && (at.good == nil || good.Number > at.good.Number) {
-		at.good = good
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.byLine == nil {
-		n.byLine = map[archive.Line]newestAnchor{}
-	}
-	n.byLine[line] = at
-	return at.good, nil
+	a.anchors.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.Look(ctx, a.src, &a.root, line, a.ring)
 }
 
 // current returns the snapshot to read by.

@@ -49,7 +49,7 @@ func (v *view) parts(day string) []archive.CatalogPartRef {
 // lacks is what anchors state of a line that ends in front of what they cover: its
 // newest segments are gone, or the catalog is an older one than there was.
 type lacks struct {
-	anchor *archive.AnchorVersion
+	anchor *archive.GoodAnchor
 	heads  map[string]archive.AnchorHead // by tenant
 }
 
@@ -60,7 +60,7 @@ func (l *lacks) of(tenant string, next int64) error {
 		return nil
 	}
 	a := l.anchor
-	return missing(tenant, next, l.heads[tenant].Size, a.Number, a.Time.Time, a.Ordinal)
+	return missing(tenant, next, l.heads[tenant].Size, a.Number, a.Time, a.Ordinal)
 }
 
 // missing says that a log ends in front of rows that an anchor states.
@@ -81,7 +81,7 @@ func (w *watches) of(l archive.Line) *watch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.lines[l] == nil {
-		w.lines[l] = &watch{e: w.e, line: l, ring: w.e.s.Keys.Clone(), newest: -1}
+		w.lines[l] = &watch{e: w.e, line: l, ring: w.e.s.Keys.Clone()}
 	}
 	return w.lines[l]
 }
@@ -96,8 +96,7 @@ type watch struct {
 	mu      sync.Mutex
 	v       *view
 	looked  time.Time
-	newest  int64 // number of the newest anchor that was found, -1 before
-	good    *archive.AnchorVersion
+	newest  archive.AnchorWatch
 	anchors anchors
 	known   map[string]*archive.Segment // metadata of segments, by key; without frontiers
 }
@@ -174,7 +173,7 @@ const viewTries = 10
 // newest good anchor. What is listed once the anchor was read is decisive: its
 // segments were there before it.
 func (w *watch) take(ctx context.Context) error {
-	var good *archive.AnchorVersion
+	var good *archive.GoodAnchor
 	for range viewTries {
 		v, err := w.look(ctx)
 		if err != nil {
@@ -237,22 +236,14 @@ func (w *watch) look(ctx context.Context) (*view, error) {
 	return v, err
 }
 
-// newestGood returns the newest anchor that counts; nil where none does. Without
-// news it costs two reads of one byte.
-func (w *watch) newestGood(ctx context.Context) (*archive.AnchorVersion, error) {
-	good, newest, err := archive.NewestGoodAnchor(ctx, w.e.s.Archive, &w.e.s.Root, w.line, w.ring, w.newest)
-	if err != nil {
-		return nil, err
-	}
-	if w.newest = newest; good != nil && (w.good == nil || good.Ordinal > w.good.Ordinal) {
-		w.good = good
-	}
-	return w.good, nil
+// newestGood returns the newest anchor that counts; nil where none does.
+func (w *watch) newestGood(ctx context.Context) (*archive.GoodAnchor, error) {
+	return w.newest.Look(ctx, w.e.s.Archive, &w.e.s.Root, w.line, w.ring)
 }
 
 // lacking reads what the anchors up to a good one say of each log.
-func (w *watch) lacking(ctx context.Context, good *archive.AnchorVersion) (*lacks, error) {
-	heads, err := good.AllHeads(ctx, w.e.s.Archive, &w.e.s.Root)
+func (w *watch) lacking(ctx context.Context, good *archive.GoodAnchor) (*lacks, error) {
+	heads, err := good.Heads(ctx, w.e.s.Archive, &w.e.s.Root, w.line)
 	if errors.Is(err, archive.ErrTrail) {
 		return nil, tampered("%s/%d ends in front of segment %d, which an anchor covers: %w", w.line.Topic, w.line.Partition, good.Ordinal, err)
 	}
