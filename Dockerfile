@@ -2,11 +2,11 @@
 # privileges. It has no entry point: say which command is to run.
 #
 #	make image
-#	docker run --rm ledgerlake ledgerlake-verify --help
+#	docker run --rm ledgerlake:VERSION ledgerlake-verify --help
 #
 # Pin both images by digest where builds must not change under you:
-#	make image GO_IMAGE=golang:1.26-bookworm@sha256:… BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:…
-ARG GO_IMAGE=golang:1.26-bookworm
+#	make image GO_IMAGE=docker.io/library/golang:1.26-bookworm@sha256:… BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:…
+ARG GO_IMAGE=docker.io/library/golang:1.26-bookworm
 ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
 
 FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
