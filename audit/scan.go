@@ -73,7 +73,11 @@ var byteOrderMark = []byte{0xEF, 0xBB, 0xBF}
 
 // scan checks text and indexes it. Positions in a Reject count from the
 // beginning of the value, in which base bytes stand before text.
-func (s *scanner) scan(text []byte, base int) *Reject {
+func (s *scanner) scan(text []byte, base int) *Reject { return s.scanFrom(text, base, 1) }
+
+// scanFrom is scan for a text of which an object or array would be the depth-th
+// level.
+func (s *scanner) scanFrom(text []byte, base, depth int) *Reject {
 	s.reset(text, base)
 	if at := firstBadUTF8(text); at >= 0 {
 		s.fail(ReasonInvalidUnicode, at, "not UTF-8")
@@ -84,7 +88,7 @@ func (s *scanner) scan(text []byte, base int) *Reject {
 		return s.fault
 	}
 	s.space()
-	typ, ok := s.value(1)
+	typ, ok := s.value(depth)
 	s.space()
 	if ok && s.i < len(text) {
 		s.fail(ReasonInvalidJSON, s.i, "data after the value")

@@ -219,6 +219,53 @@ func TestExtraBreaksNothing(t *testing.T) {
 	}
 }
 
+// A value of the application's own breaks no record either, whatever makes archives
+// refuse one; and one that they take stays as it is, as deep as it may be.
+func TestFreeValuesBreakNothing(t *testing.T) {
+	nested := func(levels int) json.RawMessage {
+		return json.RawMessage(strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels))
+	}
+	for value, kept := range map[string]bool{
+		`{"a":1,"\u0061":2}`: false, `{"a":[{"b":1,"b":2}]}`: false, `{"a":"\ud83d"}`: false, `{"a":"\ud83d\ude42"}`: true, "{\"a\":\"\xff\"}": false, "{": false, "": false,
+		string(nested(audit.MaxDepth - 3)): true, string(nested(audit.MaxDepth)): false,
+	} {
+		v := json.RawMessage(value)
+		c := ledger.Call{
+			RecordID: "01KBCDEFGHJKMNPQRSTVWXYZ00", SessionID: "s", TurnID: "t", StageID: "g", CreatedAt: time.UnixMilli(1780000000000), Principal: ledger.Principal{TenantID: "acme"},
+			Outcome: ledger.Outcome{Why: v}, InterruptDecision: v, PluginPayloads: []ledger.PluginPayload{{PluginID: "p", Data: json.RawMessage("1"), Extra: ledger.Members{{Name: "x", Value: v[:min(len(v), 90)]}}}},
+			Extra: ledger.Members{{Name: "more", Value: v}},
+		}
+		text := c.AppendJSON(nil)
+		if err := c.Check(); err != nil {
+			t.Errorf("%.60s: %v", value, err)
+		}
+		if is := bytes.Contains(text, []byte(`"interruptDecision":`+value+`,`)); is != kept {
+			t.Errorf("%.60s: kept %v, want %v: %s", value, is, kept, text)
+		}
+	}
+	// The levels of a record are counted as an archive counts them.
+	for _, c := range []*ledger.Call{
+		{InterruptDecision: nested(audit.MaxDepth - 1)},
+		{Outcome: ledger.Outcome{Why: nested(audit.MaxDepth - 2)}},
+		{PluginPayloads: []ledger.PluginPayload{{Data: nested(audit.MaxDepth - 3)}}},
+		{Extra: ledger.Members{{Name: "x", Value: nested(audit.MaxDepth - 1)}}},
+	} {
+		if text := c.AppendJSON(nil); bytes.Contains(text, []byte("unencodable")) || new(ledger.Call).UnmarshalJSON(text) != nil {
+			t.Errorf("%.200s: an archive takes it as it is", text)
+		}
+	}
+	for _, c := range []*ledger.Call{
+		{InterruptDecision: nested(audit.MaxDepth)},
+		{Outcome: ledger.Outcome{Why: nested(audit.MaxDepth - 1)}},
+		{PluginPayloads: []ledger.PluginPayload{{Data: nested(audit.MaxDepth - 2)}}},
+		{Extra: ledger.Members{{Name: "x", Value: nested(audit.MaxDepth)}}},
+	} {
+		if text := c.AppendJSON(nil); !bytes.Contains(text, []byte("unencodable")) || new(ledger.Call).UnmarshalJSON(text) != nil {
+			t.Errorf("%.200s: an archive takes no such record", text)
+		}
+	}
+}
+
 // What an archive would refuse as text is refused here; all else is read.
 func TestWhatIsNoRecord(t *testing.T) {
 	for text, why := range map[string]string{

@@ -58,6 +58,7 @@ type codec struct {
 	said    []bool   // writing: which of them a field has said
 	frames  [2]frame // of the objects around the one at hand
 	depth   int
+	above   int // levels of the record above the object that was begun with
 }
 
 // A frame is an object that waits while one of its members is gone through.
@@ -93,7 +94,7 @@ func (o *codec) end(extra *Members) {
 	for i := range o.extra {
 		if !o.said[i] {
 			o.name(o.extra[i].Name)
-			o.dst = appendFree(o.dst, o.extra[i].Value)
+			o.appendFree(o.extra[i].Value)
 		}
 	}
 	o.dst = append(o.dst, '}')
@@ -363,7 +364,7 @@ func (o *codec) free(name string, p *json.RawMessage) {
 	if !o.reading {
 		if *p != nil {
 			o.field(name)
-			o.dst = appendFree(o.dst, *p)
+			o.appendFree(*p)
 		}
 		return
 	}
@@ -373,17 +374,18 @@ func (o *codec) free(name string, p *json.RawMessage) {
 	}
 }
 
-// appendFree appends a text that should be JSON; where it is none, the record
-// must not be lost for it.
-func appendFree(dst []byte, text json.RawMessage) []byte {
-	if text == nil {
-		return append(dst, "null"...)
+// appendFree appends a text that should be JSON of which an archive takes a record;
+// where it is not, the record must not be lost for it.
+func (o *codec) appendFree(text json.RawMessage) {
+	switch {
+	case text == nil:
+		o.dst = append(o.dst, "null"...)
+	case audit.CheckPart(text, o.above+o.depth+2) == nil:
+		o.dst = append(o.dst, text...)
+	default:
+		o.dst = append(o.dst, `{"$unencodable":`...)
+		o.dst = append(appendString(o.dst, string(text)), '}')
 	}
-	if json.Valid(text) && utf8.Valid(text) {
-		return append(dst, text...)
-	}
-	dst = append(dst, `{"$unencodable":`...)
-	return append(appendString(dst, string(text)), '}')
 }
 
 // open goes into a member that is an object. It reports false where there is
@@ -475,7 +477,7 @@ func appendList[T any](o *codec, all []T, walk func(*T, *codec)) {
 		if i > 0 {
 			o.dst = append(o.dst, ',')
 		}
-		inner := &codec{dst: o.dst}
+		inner := &codec{dst: o.dst, above: o.above + o.depth + 2}
 		walk(&all[i], inner)
 		o.dst = inner.dst
 	}
