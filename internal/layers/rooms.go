@@ -430,6 +430,15 @@ var Rooms = []Room{
 		Drivers: []string{"github.com/nats-io"},
 	},
 	{
+		// The chart and the image: a module of its own.
+		Folder: "it/helm", TestOnly: true,
+		Imports: []string{"config", "redact", "retention"},
+		Drivers: []string{
+			"helm.sh/helm/v3", "k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go/kubernetes/scheme", "k8s.io/pod-security-admission",
+			"sigs.k8s.io/yaml", "go.yaml.in/yaml/v3", "github.com/santhosh-tekuri/jsonschema/v6", "github.com/moby/buildkit", "github.com/moby/patternmatcher",
+		},
+	},
+	{
 		// Alert rules and dashboards by Prometheus itself: a module of its own.
 		Folder: "it/promtool", TestOnly: true,
 		Drivers: []string{"github.com/prometheus/prometheus", "go.yaml.in/yaml/v3"},
@@ -443,7 +452,7 @@ var Rooms = []Room{
 	{
 		// Tests of the whole product, embedded and against real components.
 		Folder: "it", TestOnly: true,
-		Imports: slices.Concat(product, []string{"compaction", "export", "export/event", "export/event/eventtest", "export/sink", "export/sink/httpsink", "export/sink/kafkasink", "export/sink/natssink", "export/sink/syslog", "export/sink/securitylake", "export/sink/securitylake/laketest", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "emit", "ledger", "ledger/archived", "internal/workload", "internal/scan", "internal/peak"}),
+		Imports: slices.Concat(product, []string{"compaction", "export", "export/event", "export/event/eventtest", "export/sink", "export/sink/httpsink", "export/sink/kafkasink", "export/sink/natssink", "export/sink/syslog", "export/sink/securitylake", "export/sink/securitylake/laketest", "export/sqlview", "archive/archivetest", "proof/prooftest", "proof/offline", "config", "internal/devstack", "emit", "ledger", "ledger/archived", "internal/workload", "internal/scan", "internal/peak"}),
 		Drivers: slices.Concat(kafka, []string{kfake, aws, smithy, "github.com/transparency-dev/merkle", parquetGo, zstd, "golang.org/x/mod/sumdb/note", sync, "github.com/nats-io"}),
 	},
 }
