@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/it/parts"
+	"github.com/ledgerlake/ledgerlake/proof/offline"
 	"github.com/ledgerlake/ledgerlake/proof/prooftest"
 )
 
@@ -228,6 +229,34 @@ func (g *governed) requests() {
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("DuckDB %s: erasure-requests\n%q\nwant\n%q", d.Version, got, want)
+		}
+	}
+}
+
+// Segments that a chain reset has declared void hold no rows of the archive: neither
+// what is printed nor rows.sql reads them.
+func TestVoidSegments(t *testing.T) {
+	g := newGoverned(t)
+	for i := range 4 {
+		g.calls.Segment(func(b *prooftest.Batch) { row(b, "acme", "t", "u", i, i) })
+		if i == 1 {
+			g.land()
+		}
+	}
+	voided := g.calls.RollBack(2)
+	g.calls.Segment(func(b *prooftest.Batch) { b.Reset("acme", "operator", voided...) })
+	g.calls.Segment(func(b *prooftest.Batch) { row(b, "acme", "t", "u", 9, 9) })
+	g.land()
+	script, err := offline.Programs.ReadFile("rows.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	views := exported(t, "--engine", "duckdb", g.m.folder)
+	for _, d := range parts.DuckDBs() {
+		const sql = "SELECT string_agg(coalesce(substr(record_id, 26), kind), ' ' ORDER BY seq) FROM "
+		printed, own := query(t, d, views, sql+"ledgerlake_rows"), query(t, d, "SET VARIABLE archive = "+quoted(g.m.folder), string(script), sql+"rows")
+		if want := "[[0 1 chain-reset 9]]"; fmt.Sprint(printed) != want || fmt.Sprint(own) != want {
+			t.Errorf("DuckDB %s: %v, and by rows.sql %v; want %s", d.Version, printed, own, want)
 		}
 	}
 }

@@ -102,6 +102,7 @@ func TestReadyQueries(t *testing.T) {
 		}
 	}
 	ask("before")
+	stale := exported(t, "--engine", "duckdb", folder)
 	m := newMirror(t, folder)
 	newest := parts.DuckDBs()[1]
 	sums := func() [][]any {
@@ -134,6 +135,11 @@ func TestReadyQueries(t *testing.T) {
 		t.Errorf("segments are left: %v, %v", left, err)
 	}
 	ask("after old objects were deleted")
+	for _, d := range parts.DuckDBs() {
+		if rows, err := d.Query(stale, "SELECT count(*) FROM ledgerlake_rows"); err == nil {
+			t.Errorf("DuckDB %s: views of files that are gone give %v rows", d.Version, rows)
+		}
+	}
 	if rows := by.total(); writes < 20 || middles < 3 || rows != len(all)+broken {
 		t.Errorf("%d writes, %d versions; manifests have %d rows, want %d", writes, middles, rows, len(all)+broken)
 	}

@@ -138,7 +138,7 @@ func (t *trial) erase(ctx context.Context, o *order, n int) error {
 // startCompact starts one more compactor.
 func (t *trial) startCompact() error {
 	p, err := t.start("ledgerlake-compact", append(append([]string{"run"}, t.where()...), "--topics", topic, "--compact.group", group+"-compact",
-		"--catalog-key", t.key("catalogs"), "--purge-after", "10s", "--late-window", "20s", "--compact.every", "1s", "--compact.max-age", "2s", "--compact.min-segments", "16", "--compact.sweep-every", "5s", "--kafka.session-timeout", "6s", "--http.listen", "none")...)
+		"--catalog-key", t.key("catalogs"), "--purge-after", "10s", "--late-window", "20s", "--compact.every", "1s", "--compact.max-age", "2s", "--compact.min-segments", "16", "--compact.sweep-every", "5s", "--compact.sql-manifests", "--kafka.session-timeout", "6s", "--http.listen", "none")...)
 	if err == nil {
 		t.compacts = append(t.compacts, p)
 	}

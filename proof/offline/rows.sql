@@ -25,5 +25,11 @@ CREATE OR REPLACE TEMP TABLE file AS
     LEFT JOIN catalog c ON c.line = regexp_extract(g.file, '/log/(.*)/[0-9]{20}\.parquet$', 1)
     WHERE c.line IS NULL
        OR regexp_extract(g.file, '([0-9]{20})\.parquet$', 1)::BIGINT >= json_extract_string(c.doc, 'watermark')::BIGINT;
-SET VARIABLE files = (SELECT list(name ORDER BY name) FROM file);
+-- Segments that a later one declares void (a chain reset) are left out: their metadata says which.
+SET VARIABLE segments = (SELECT coalesce(list(name) FILTER (name LIKE '%/log/%'), [min(name)]) FROM file);
+CREATE OR REPLACE TEMP TABLE void AS
+    SELECT regexp_replace(file_name, '[0-9]{20}\.parquet$', '') || lpad(json_extract_string(v, '$[0]'), 20, '0') || '.parquet' AS name
+    FROM (SELECT file_name, unnest(json_extract(decode(value)::JSON, '$.voided')::JSON[]) AS v
+        FROM parquet_kv_metadata(getvariable('segments')) WHERE decode(key) = 'ledgerlake');
+SET VARIABLE files = (SELECT list(name ORDER BY name) FROM file WHERE name NOT IN (SELECT name FROM void));
 CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM read_parquet(getvariable('files'));
