@@ -89,7 +89,7 @@ type Options struct {
 	// was dropped or refused, a turn that nobody started. It is told one thing at a
 	// time, of each kind one every ten seconds at most, and not all where many things
 	// go wrong: it is for a log, and Stats count. It is called by a goroutine of its
-	// own, so that it may block. nil tells nobody.
+	// own, so that it may block; a panic of it is swallowed. nil tells nobody.
 	Trouble func(err error)
 }
 
@@ -280,11 +280,18 @@ func (e *Emitter) tellAll() {
 				clear(told)
 			}
 			told[t.about] = at
-			e.o.Trouble(t.err)
+			e.tellOne(t.err)
 		case <-e.queue.gone:
 			return
 		}
 	}
+}
+
+// tellOne tells of one thing. A panic of whoever is told ends with it, and not the
+// process.
+func (e *Emitter) tellOne(err error) {
+	defer func() { _ = recover() }()
+	e.o.Trouble(err)
 }
 
 // Stats are counts since the emitter began. At every moment
@@ -319,10 +326,12 @@ func (e *Emitter) Flush(ctx context.Context) error {
 	if e == nil {
 		return nil
 	}
+	f := e.queue.settled()
 	select {
-	case <-e.queue.settled():
+	case <-f.done:
 		return nil
 	case <-ctx.Done():
+		e.queue.forsake(f)
 		return ctx.Err()
 	case <-e.queue.gone:
 		return ErrClosed

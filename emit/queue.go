@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -43,7 +44,8 @@ type queue struct {
 	untold  int64            // losses of tenants for which told had no room
 	epoch   int64
 	open    map[int64]int64 // records by epoch that are not settled
-	flushes []flush
+	first   int64           // the first epoch that has some, or may get some
+	flushes []*flush        // by epoch
 	drained chan struct{}
 }
 
@@ -63,6 +65,7 @@ func (l *loss) count() int64 { return l.full + l.refused }
 type flush struct {
 	epoch int64
 	done  chan struct{}
+	asked int // callers that wait for it
 }
 
 func newQueue(most int, maxBytes int64) *queue {
@@ -80,7 +83,7 @@ func (q *queue) nudge() {
 }
 
 // add puts a record into the queue. Where there is no room the oldest ones go; if
-// it finds none even so, it goes itself. It reports false after the end.
+// it would find none even so, it goes alone. It reports false where one went.
 func (q *queue) add(n entry) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,13 +92,13 @@ func (q *queue) add(n entry) bool {
 		return true
 	}
 	q.enter(&n)
-	dropped := q.count.Dropped
-	for q.waiting.n > 0 && !q.fits() {
-		q.drop(q.waiting.pop())
-	}
-	if !q.fits() {
+	if q.count.Waiting-int64(q.waiting.n) > int64(q.max) || q.count.WaitingBytes-q.waiting.bytes > q.maxBytes {
 		q.drop(n)
 		return false
+	}
+	dropped := q.count.Dropped
+	for !q.fits() {
+		q.drop(q.waiting.pop())
 	}
 	if q.waiting.n == 0 {
 		q.since = n.at
@@ -148,25 +151,19 @@ func (q *queue) leave(n *entry) {
 		return
 	}
 	delete(q.open, n.epoch)
-	left := q.flushes[:0]
-	for _, f := range q.flushes {
-		if q.settledTo(f.epoch) {
-			close(f.done)
-		} else {
-			left = append(left, f)
-		}
+	for len(q.flushes) > 0 && q.settledTo(q.flushes[0].epoch) {
+		close(q.flushes[0].done)
+		q.flushes = q.flushes[1:]
 	}
-	q.flushes = left
 }
 
-// settledTo reports whether no record of an epoch, or one before, is open.
+// settledTo reports whether no record of an epoch, or one before, is open. It is
+// one that gets no more.
 func (q *queue) settledTo(epoch int64) bool {
-	for e := range q.open { // a handful
-		if e <= epoch {
-			return false
-		}
+	for q.first < q.epoch && q.open[q.first] == 0 {
+		q.first++
 	}
-	return true
+	return q.first > epoch
 }
 
 func (q *queue) fits() bool {
@@ -215,21 +212,35 @@ func (q *queue) hurry() {
 	q.nudge()
 }
 
-// settled returns a channel that is closed once all that is in the queue now is
-// settled.
-func (q *queue) settled() <-chan struct{} {
+// settled returns a flush that is done once all that is in the queue now is settled.
+// Who does not wait for it any more says so: see forsake.
+func (q *queue) settled() *flush {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	f := flush{q.epoch, make(chan struct{})}
+	if n := len(q.flushes); n > 0 && q.flushes[n-1].epoch == q.epoch-1 && q.open[q.epoch] == 0 {
+		q.flushes[n-1].asked++ // nothing came since
+		return q.flushes[n-1]
+	}
+	f := &flush{q.epoch, make(chan struct{}), 1}
 	q.epoch++
 	if q.settledTo(f.epoch) {
 		close(f.done)
-		return f.done
+		return f
 	}
 	q.flushes = append(q.flushes, f)
 	q.hasty = q.hasty || q.waiting.n > 0
 	q.nudge()
-	return f.done
+	return f
+}
+
+// forsake forgets a flush that nobody waits for any more: who flushes again and again
+// while brokers are away must not make each record dearer than the one before.
+func (q *queue) forsake(f *flush) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if f.asked--; f.asked == 0 {
+		q.flushes = slices.DeleteFunc(q.flushes, func(g *flush) bool { return g == f })
+	}
 }
 
 // drain takes no more records, and returns a channel that is closed once nothing
@@ -391,6 +402,7 @@ func (q *queue) settleLoss(n lossNote, err error) {
 type ring struct {
 	all     []entry
 	from, n int
+	bytes   int64 // of all values
 }
 
 func (r *ring) push(n entry) {
@@ -402,6 +414,7 @@ func (r *ring) push(n entry) {
 	}
 	r.all[(r.from+r.n)%len(r.all)] = n
 	r.n++
+	r.bytes += int64(len(n.value))
 }
 
 func (r *ring) pop() entry {
@@ -409,5 +422,6 @@ func (r *ring) pop() entry {
 	r.all[r.from] = entry{} // its bytes may go
 	r.from = (r.from + 1) % len(r.all)
 	r.n--
+	r.bytes -= int64(len(n.value))
 	return n
 }

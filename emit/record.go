@@ -142,6 +142,26 @@ func (e *Emitter) swallow() {
 	}
 }
 
+// caught makes an error of a panic, for who gets errors.
+func (e *Emitter) caught(err *error) {
+	if p := recover(); p != nil {
+		e.queue.swallowed()
+		*err = fmt.Errorf("no record was made, for it panicked: %v", p)
+	}
+}
+
+// stamp returns when a record goes to Kafka, and what its id is made from: when it
+// was made, where that is now or less than a minute ago. Another time that an
+// application may say is no time of Kafka's: brokers refuse one that is to come, and
+// all that comes in its batch, and delete what is older than they keep.
+func (e *Emitter) stamp(made time.Time) time.Time {
+	now := e.now()
+	if age := now.Sub(made); age < 0 || age > time.Minute {
+		return now
+	}
+	return made
+}
+
 // Record records a whole call. What it does not say is filled in, in a copy: the
 // record id, the time and the version; and from the turn, the session, the turn's
 // id, the principal, the stage and always the number. turnKey "" means that the
@@ -190,10 +210,11 @@ func (e *Emitter) redact(c *ledger.Call) (*ledger.Call, error) {
 // [ledger.ErrNoRecord]. After an error of ctx nobody knows whether it will be
 // archived: record the same call again, with the ids that it was given, and it is
 // archived once.
-func (e *Emitter) RecordSync(ctx context.Context, turnKey string, c *ledger.Call) error {
+func (e *Emitter) RecordSync(ctx context.Context, turnKey string, c *ledger.Call) (err error) {
 	if e == nil {
 		return nil
 	}
+	defer e.caught(&err)
 	filled, err := e.Fill(turnKey, c)
 	if err != nil {
 		return err
@@ -201,7 +222,7 @@ func (e *Emitter) RecordSync(ctx context.Context, turnKey string, c *ledger.Call
 	if err := filled.Check(); err != nil {
 		return err
 	}
-	return e.sync(ctx, entry{tenant: filled.Tenant(), value: filled.AppendJSON(nil), headers: e.headers(ctx, audit.KindCall), at: filled.CreatedAt})
+	return e.sync(ctx, entry{tenant: filled.Tenant(), value: filled.AppendJSON(nil), headers: e.headers(ctx, audit.KindCall), at: e.stamp(filled.CreatedAt)})
 }
 
 // maxSync is how many records may be on their way that somebody waits for.
@@ -238,11 +259,12 @@ func (e *Emitter) sync(ctx context.Context, n entry) error {
 // Fill returns a copy of a call with everything filled in, as Record does it: what
 // is recorded with RecordSync and may have to be recorded again after an error must
 // be the same record, and so is to be filled in once, before.
-func (e *Emitter) Fill(turnKey string, c *ledger.Call) (*ledger.Call, error) {
-	filled := *c
+func (e *Emitter) Fill(turnKey string, c *ledger.Call) (_ *ledger.Call, err error) {
 	if e == nil {
-		return &filled, nil
+		return new(*c), nil
 	}
+	defer e.caught(&err)
+	filled := *c
 	var t *turn
 	if turnKey != "" {
 		if t = e.turns.find(turnKey); t == nil {
@@ -268,7 +290,7 @@ func (e *Emitter) fill(t *turn, c *ledger.Call) {
 		c.CreatedAt = e.now().Truncate(time.Millisecond)
 	}
 	if c.RecordID == "" {
-		c.RecordID = e.ids.next(c.CreatedAt)
+		c.RecordID = e.ids.next(e.stamp(c.CreatedAt))
 	}
 }
 
@@ -318,7 +340,7 @@ func (e *Emitter) RecordDecision(ctx context.Context, turnKey string, d *ledger.
 		filled.Timestamp = e.now().Truncate(time.Millisecond)
 	}
 	if filled.RecordID == "" {
-		filled.RecordID = e.ids.next(filled.Timestamp)
+		filled.RecordID = e.ids.next(e.stamp(filled.Timestamp))
 	}
 	if b, ok := e.begin(filled.Tenant()); ok {
 		*b = filled.AppendJSON((*b)[:0])
@@ -352,7 +374,7 @@ func (e *Emitter) RecordEntry(ctx context.Context, turnKey string, n *ledger.Ent
 		filled.TS = e.now().Truncate(time.Millisecond)
 	}
 	if filled.RecordID == "" {
-		filled.RecordID = e.ids.next(filled.TS)
+		filled.RecordID = e.ids.next(e.stamp(filled.TS))
 	}
 	kind, _ := audit.ParseKind(filled.Kind)
 	if b, ok := e.begin(filled.Tenant()); ok {
@@ -399,7 +421,7 @@ func (e *Emitter) begin(tenant string) (b *[]byte, ok bool) {
 
 // put queues a record whose value was made in b, and gives b back.
 func (e *Emitter) put(ctx context.Context, kind, tenant string, at time.Time, b *[]byte) {
-	n := entry{tenant: tenant, value: bytes.Clone(*b), headers: e.headers(ctx, kind), at: at}
+	n := entry{tenant: tenant, value: bytes.Clone(*b), headers: e.headers(ctx, kind), at: e.stamp(at)}
 	if cap(*b) <= maxScratch {
 		scratch.Put(b)
 	}
