@@ -26,12 +26,12 @@ func readOwn(b []byte) (_ *format.FileMetaData, ok bool) {
 		case 3:
 			meta.NumRows = r.i64(f)
 		case 4:
-			meta.RowGroups = make([]format.RowGroup, r.elements(f, thriftStruct))
+			meta.RowGroups = make([]format.RowGroup, r.upTo(r.elements(f, thriftStruct), len(b)/leastGroup))
 			for i := range meta.RowGroups {
 				r.rowGroup(&meta.RowGroups[i])
 			}
 		case 5:
-			meta.KeyValueMetadata = make([]format.KeyValue, r.some(f, thriftStruct))
+			meta.KeyValueMetadata = make([]format.KeyValue, r.upTo(r.some(f, thriftStruct), 8))
 			for i := range meta.KeyValueMetadata {
 				r.keyValue(&meta.KeyValueMetadata[i])
 			}
@@ -84,6 +84,16 @@ func (r *ownReader) more(f *thriftField, seen *fields, needs fields) bool {
 	return false
 }
 
+// leastGroup is less than what a row group takes in a footer: a byte for each of
+// eleven fields of each column, and its name.
+const leastGroup = 1000
+
+// upTo returns n, which must be no more than most: memory is taken for so many.
+func (r *ownReader) upTo(n, most int) int {
+	r.ok = r.ok && n <= most
+	return min(n, most)
+}
+
 // elements reads the header of a list of exactly this type.
 func (r *ownReader) elements(f thriftField, elem byte) int {
 	r.ok = r.ok && r.at < len(r.b) && r.b[r.at]&0xF == elem
@@ -117,8 +127,10 @@ func (r *ownReader) rowGroup(g *format.RowGroup) {
 	for f := (thriftField{}); r.more(&f, &seen, needsGroup); {
 		switch f.id {
 		case 1:
-			g.Columns = make([]format.ColumnChunk, r.some(f, thriftStruct))
-			r.ok = r.ok && len(g.Columns) == len(columns)
+			if r.ok = r.ok && r.some(f, thriftStruct) == len(columns); !r.ok {
+				return
+			}
+			g.Columns = make([]format.ColumnChunk, len(columns))
 			for i := 0; i < len(g.Columns) && r.ok; i++ {
 				r.chunk(&g.Columns[i], i)
 			}

@@ -81,3 +81,50 @@ func sameFooter(t *testing.T, raw []byte) bool {
 	}
 	return true
 }
+
+// A footer that promises more than it has takes no more memory than it is long, some
+// times over, before it is left to reflection.
+func TestOwnFootersTakeLittleMemory(t *testing.T) {
+	frame, err := frameOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := make([]byte, 1<<20)
+	for name, write := range map[string]func(*thriftWriter){
+		"row groups": func(w *thriftWriter) { w.list(4, thriftStruct, len(long)/2) },
+		"columns": func(w *thriftWriter) {
+			w.list(4, thriftStruct, 1)
+			w.begin()
+			w.list(1, thriftStruct, len(long)/2)
+		},
+		"pairs": func(w *thriftWriter) {
+			w.list(4, thriftStruct, 0)
+			w.list(5, thriftStruct, len(long)/2)
+		},
+	} {
+		w := thriftWriter{b: bytes.Clone(frame.front), last: 2}
+		w.i64(3, 1)
+		write(&w)
+		raw := append(w.b, long...)
+		before := allocated()
+		if _, ok := readOwn(raw); ok {
+			t.Errorf("%s: taken for a footer of ours", name)
+		}
+		if took := allocated() - before; took > uint64(2*len(raw)) {
+			t.Errorf("%s: %d bytes for a footer of %d", name, took, len(raw))
+		}
+	}
+}
+
+// FuzzOwnFooter holds what is read without reflection against reflection, whatever
+// the footer is.
+func FuzzOwnFooter(f *testing.F) {
+	for _, object := range [][]byte{encode(f, turnRows(2), []byte("{}")), encode(f, nil, nil), readGolden(f, "segment.parquet")} {
+		raw, err := splitFooter(object, int64(len(object)))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) { sameFooter(t, raw) })
+}
