@@ -218,6 +218,7 @@ func lay(t *testing.T, to string) {
 // The first stage builds from its context alone: its own script, in a folder that has
 // only what is sent, makes the four commands, and they need no linker in the image.
 func TestImageBuilds(t *testing.T) {
+	t.Parallel()
 	src, out := t.TempDir(), t.TempDir()
 	lay(t, src)
 	c := exec.Command("sh", "-c", strings.ReplaceAll(builds(t), "/out/", out+"/"))

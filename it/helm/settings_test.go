@@ -304,6 +304,7 @@ func build(t *testing.T) {
 // serve and verify read their flags themselves: the built commands take what the
 // chart gives them, and go on until they find that the folder has no archive.
 func TestCommandsTakeTheFlags(t *testing.T) {
+	t.Parallel()
 	build(t)
 	eachPod(t, func(t *testing.T, all []object, _ object, component string, p pod) {
 		if component != "serve" && component != "verify" {
