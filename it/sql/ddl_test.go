@@ -18,7 +18,6 @@ import (
 
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/export/sqlview"
-	"github.com/ledgerlake/ledgerlake/it/bench"
 	"github.com/ledgerlake/ledgerlake/it/parts"
 )
 
@@ -97,12 +96,9 @@ func sqlglot(t *testing.T, dialect string, all []string) (kinds, literals []stri
 	if python == "" {
 		python = filepath.Join(parts.Build(), "schemas", "bin", "python")
 	}
-	s, err := bench.Spend(t.Context(), strings.NewReader(strings.Join(all, "\x00")), nil, python, filepath.Join(parts.Root(), "it", "python", "sqlglot_parse.py"), dialect)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := ran(t, strings.Join(all, "\x00"), python, filepath.Join(parts.Root(), "it", "python", "sqlglot_parse.py"), dialect)
 	var got struct{ Kinds, Literals []string }
-	if err := json.Unmarshal(s.Out, &got); err != nil || len(got.Kinds) != len(all) {
+	if err := json.Unmarshal(out, &got); err != nil || len(got.Kinds) != len(all) {
 		t.Fatalf("%v: %d of %d statements", err, len(got.Kinds), len(all))
 	}
 	return got.Kinds, got.Literals
@@ -116,12 +112,9 @@ func trino(t *testing.T, all []string) (literals []string) {
 		fmt.Println("it/sql: SKIPPED: Trino's parser needs Java 25 or later: set LEDGERLAKE_IT_JAVA25 to one")
 		t.Skip("no Java 25")
 	}
-	s, err := bench.Spend(t.Context(), strings.NewReader(strings.Join(all, "\x00")), nil, java, "-cp", filepath.Join(parts.Build(), "trino", "lib", "*"), filepath.Join(parts.Root(), "it", "trino", "Parse.java"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := ran(t, strings.Join(all, "\x00"), java, "-cp", filepath.Join(parts.Build(), "trino", "lib", "*"), filepath.Join(parts.Root(), "it", "trino", "Parse.java"))
 	n := 0
-	for line := range strings.Lines(string(s.Out)) {
+	for line := range strings.Lines(string(out)) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch word {
 		case "ok":

@@ -6,12 +6,15 @@
 package sql
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +26,6 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/audit"
 	"github.com/ledgerlake/ledgerlake/compaction"
-	"github.com/ledgerlake/ledgerlake/it/bench"
 	"github.com/ledgerlake/ledgerlake/it/parts"
 )
 
@@ -152,14 +154,25 @@ func (m *mirror) compact(g *compaction.Governor) {
 	}
 }
 
+// ran runs a program to its end, and returns what it prints.
+func ran(t *testing.T, stdin, name string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LEDGERLAKE_") }) // settings
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", filepath.Base(name), err, errs.String())
+	}
+	return out
+}
+
 // exported runs `ledgerlake-export sql`, and returns what it prints.
 func exported(t *testing.T, args ...string) string {
 	t.Helper()
-	s, err := bench.Spend(context.Background(), nil, nil, parts.Binary("ledgerlake-export"), append([]string{"sql"}, args...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(s.Out)
+	return string(ran(t, "", parts.Binary("ledgerlake-export"), append([]string{"sql"}, args...)...))
 }
 
 // query runs statements in DuckDB.

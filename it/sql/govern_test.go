@@ -167,9 +167,8 @@ func (g *governed) want(flag, want string) {
 	}
 	const numbers = "SELECT tenant_id, string_agg(substr(record_id, 26), ' ' ORDER BY record_id) FROM ledgerlake_rows WHERE kind = 'call' GROUP BY ALL"
 	all, alone := exported(t, args...), map[string]string{}
-	for _, name := range []string{hostile[0], hostile[6], hostile[len(hostile)-1]} {
-		alone[name] = exported(t, append(args, "--tenant", name)...)
-	}
+	one := hostile[len(flag)%len(hostile)]
+	alone[one] = exported(t, append(args, "--tenant", one)...)
 	for _, d := range parts.DuckDBs() {
 		seen := map[string]any{}
 		for _, r := range query(t, d, all, numbers) {

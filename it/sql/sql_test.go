@@ -15,7 +15,6 @@ import (
 	"github.com/ledgerlake/ledgerlake/archive"
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/chain"
-	"github.com/ledgerlake/ledgerlake/it/bench"
 	"github.com/ledgerlake/ledgerlake/it/parts"
 )
 
@@ -29,13 +28,10 @@ var startOf = regexp.MustCompile(`--seed 1 --start (\S+)\)`)
 func demo(t *testing.T) (folder string, key *sign.Signer, all []*sent, broken int) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "demo")
-	s, err := bench.Spend(context.Background(), nil, nil, parts.Binary("ledgerlake-devstack"), "demo", "--dir", dir, "--rows", fmt.Sprint(sentRows), "--rate", "0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := startOf.FindSubmatch(s.Out)
+	out := ran(t, "", parts.Binary("ledgerlake-devstack"), "demo", "--dir", dir, "--rows", fmt.Sprint(sentRows), "--rate", "0")
+	m := startOf.FindSubmatch(out)
 	if m == nil {
-		t.Fatalf("the demo does not say what it sent:\n%s", s.Out)
+		t.Fatalf("the demo does not say what it sent:\n%s", out)
 	}
 	start, err := time.Parse(time.RFC3339Nano, string(m[1]))
 	if err != nil {
