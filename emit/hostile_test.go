@@ -194,3 +194,32 @@ func TestSlotsThatNoArchiveWouldTake(t *testing.T) {
 		t.Errorf("%d records", len(k.records()))
 	}
 }
+
+// What names another tenant than its turn does is that one's, and gets no user of the
+// turn's.
+func TestAnotherTenantThanTheTurns(t *testing.T) {
+	k := new(truck)
+	e := startOn(Options{Topic: topic}, k)
+	e.StartTurn("msg-1", acme())
+	of := ledger.Principal{TenantID: "other"}
+	e.RecordDecision(t.Context(), "msg-1", &ledger.DecisionRecord{DecisionID: "d", TenantID: "other"})
+	e.RecordDecision(t.Context(), "msg-1", &ledger.DecisionRecord{DecisionID: "d", Principal: of})
+	e.RecordEntry(t.Context(), "msg-1", &ledger.Entry{Kind: "tool-call", TenantID: "other"})
+	e.RecordEntry(t.Context(), "msg-1", &ledger.Entry{Kind: "tool-call", Principal: of})
+	e.RecordEntry(t.Context(), "msg-1", &ledger.Entry{Kind: "tool-call"})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range k.records() {
+		row, want, user := decoded(t, r), "other", ""
+		if i == 4 {
+			want, user = "acme", "user-4711"
+		}
+		if row.TenantID.S != want || string(r.Key) != want || row.UserID.S != user {
+			t.Errorf("%d: tenant %q, key %q, user %q", i, row.TenantID.S, r.Key, row.UserID.S)
+		}
+	}
+	if len(k.records()) != 5 {
+		t.Errorf("%d records", len(k.records()))
+	}
+}

@@ -309,6 +309,16 @@ func (t *turn) fill(c *ledger.Call) {
 	c.SeqWithinTurn = t.next()
 }
 
+// attribute says whose a decision or an entry is, where it does not say so itself. One
+// that names another tenant than the turn's gets nothing of the turn's: no user of one
+// tenant comes into a record of another, which an archive would reject besides.
+func (t *turn) attribute(tenant *string, p *ledger.Principal) {
+	*tenant = or(*tenant, or(p.TenantID, t.Principal.TenantID))
+	if p.TenantID == "" && p.UserID == "" && *tenant == t.Principal.TenantID {
+		*p = t.Principal
+	}
+}
+
 func or(a, b string) string {
 	if a == "" {
 		return b
@@ -330,11 +340,8 @@ func (e *Emitter) RecordDecision(ctx context.Context, turnKey string, d *ledger.
 		return
 	}
 	if t != nil {
-		filled.TenantID = or(filled.TenantID, t.Principal.TenantID)
+		t.attribute(&filled.TenantID, &filled.Principal)
 		filled.ConversationID = or(filled.ConversationID, t.Session)
-		if filled.Principal.TenantID == "" && filled.Principal.UserID == "" {
-			filled.Principal = t.Principal
-		}
 	}
 	if filled.Timestamp.IsZero() {
 		filled.Timestamp = e.now().Truncate(time.Millisecond)
@@ -362,12 +369,9 @@ func (e *Emitter) RecordEntry(ctx context.Context, turnKey string, n *ledger.Ent
 		return
 	}
 	if t != nil {
-		filled.TenantID = or(filled.TenantID, t.Principal.TenantID)
+		t.attribute(&filled.TenantID, &filled.Principal)
 		filled.SessionID = or(filled.SessionID, t.Session)
 		filled.TraceID = or(filled.TraceID, t.TurnID)
-		if filled.Principal.TenantID == "" && filled.Principal.UserID == "" {
-			filled.Principal = t.Principal
-		}
 		filled.Seq = t.next()
 	}
 	if filled.TS.IsZero() {
