@@ -2,7 +2,6 @@ package compaction
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -305,8 +304,8 @@ func (p *pass) tell(version int64) error {
 type lister struct {
 	p        *pass
 	catalog  *archive.Catalog
-	files    map[string][]archive.CatalogFile
-	behind   map[string]bool // tenants with rows behind the watermark
+	files    map[string][]archive.CatalogFile // by tenant, in the order of seq
+	behind   map[string]bool                  // tenants with rows behind the watermark
 	segments map[string][]int64
 }
 
@@ -342,17 +341,21 @@ func (p *pass) further(watermark int64) ([]*archive.Anchor, error) {
 
 // newLister finds out which segments have rows of which logs, as anchors have it: a
 // log has some between two anchors where it grew. Only what an anchor covers that
-// counts is listed; who writes to the bucket can put anything behind that.
+// counts is listed; who writes to the bucket can put anything behind that. Files come
+// by tenant and first seq.
 func newLister(p *pass, c *archive.Catalog, files []archive.CatalogFile, anchors []*archive.Anchor) *lister {
 	l := &lister{p: p, catalog: c, files: map[string][]archive.CatalogFile{}, behind: map[string]bool{}, segments: map[string][]int64{}}
 	size := map[string]int64{}
 	for i := range c.Cuts {
 		size[c.Cuts[i].Tenant] = c.Cuts[i].Size
 	}
-	for i := range files {
-		f := &files[i]
-		l.files[f.Tenant] = append(l.files[f.Tenant], *f)
-		size[f.Tenant] = max(size[f.Tenant], f.LastSeq+1)
+	for from := 0; from < len(files); {
+		tenant, to := files[from].Tenant, from+1
+		for to < len(files) && files[to].Tenant == tenant {
+			to++
+		}
+		l.files[tenant], size[tenant] = files[from:to], max(size[tenant], files[to-1].LastSeq+1)
+		from = to
 	}
 	for _, a := range anchors {
 		ordinals := ordinalsFrom(a, c.Watermark)
@@ -382,10 +385,8 @@ func ordinalsFrom(a *archive.Anchor, watermark int64) (all []int64) {
 // text returns the manifest of a tenant.
 func (l *lister) text(tenant string) []byte {
 	var b bytes.Buffer
-	files := l.files[tenant]
-	slices.SortFunc(files, func(a, b archive.CatalogFile) int { return cmp.Compare(a.FirstSeq, b.FirstSeq) })
-	for i := range files {
-		fmt.Fprintf(&b, "%s%s\n", l.p.e.Manifests.Base, files[i].Key)
+	for i := range l.files[tenant] {
+		fmt.Fprintf(&b, "%s%s\n", l.p.e.Manifests.Base, l.files[tenant][i].Key)
 	}
 	for _, ordinal := range l.segments[tenant] {
 		fmt.Fprintf(&b, "%s%s\n", l.p.e.Manifests.Base, archive.SegmentKey(l.p.l, ordinal))
