@@ -194,6 +194,21 @@ func TestRolesAreOfComponents(t *testing.T) {
 	}
 }
 
+// However long the names are that somebody chose, those of objects are short enough: 52
+// characters for a CronJob, of whose name those of Jobs are made, and for a StatefulSet,
+// of whose name labels are made.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("audit-of-everything-", 5)
+	for _, override := range []string{"nameOverride", "fullnameOverride"} {
+		values := set(readValues(t, chartDir+"/ci/full.yaml"), []string{override}, long+"0")
+		for _, o := range mustRender(t, values) {
+			if name := o.name(); len(name) > 63 || (o.kind() == "CronJob" || podLabels(o) != nil) && len(name) > 52 || strings.Contains(name, "--") {
+				t.Errorf("%s %s has %d characters", o.kind(), name, len(name))
+			}
+		}
+	}
+}
+
 // No template can make a Secret: what is secret is made by somebody else, and named.
 func TestNoSecretIsMade(t *testing.T) {
 	eachCase(t, func(t *testing.T, _ string, all []object) {

@@ -180,6 +180,7 @@ func special() map[string]schema {
 	texts := schema{"type": "object", "additionalProperties": schema{"type": "string"}}
 	objects := schema{"type": "array", "items": schema{"type": "object"}}
 	names := schema{"type": "array", "items": schema{"type": "string", "minLength": 1}, "uniqueItems": true}
+	name := schema{"type": "string", "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"}
 	kind := schema{"enum": []string{"Deployment", "StatefulSet"}}
 	size := schema{"type": "string", "pattern": "^[0-9]+(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$"}
 	quantities := schema{"type": "object", "additionalProperties": schema{"type": []string{"string", "number"}}}
@@ -188,6 +189,8 @@ func special() map[string]schema {
 		"image.pullPolicy":    {"enum": []string{"Always", "IfNotPresent", "Never"}},
 		"image.repository":    {"type": "string", "minLength": 1},
 		".pullSecrets":        names,
+		"nameOverride":        name,
+		"fullnameOverride":    name,
 		"commonLabels":        texts,
 		".podLabels":          texts,
 		".podAnnotations":     texts,
@@ -417,6 +420,7 @@ func TestBadValues(t *testing.T) {
 		good + "ingest: {settings: {purge-after: 1d}}":                                                                  `'purge-after' not allowed`,
 		good + "ingest: {autoscaling: {by: lag, min: 4, max: 2}}":                                                       "ingest.autoscaling.max is less than",
 		good + "ingest: {autoscaling: {by: memory}}":                                                                    `'none', 'cpu', 'lag'`,
+		good + "fullnameOverride: Audit":                                                                                "does not match pattern",
 		good + "image: {digest: latest}":                                                                                "does not match pattern",
 		good + "env: {LEDGERLAKE_MEMORY: 1GiB}":                                                                         "LEDGERLAKE_MEMORY",
 		good + "env: {AWS_SECRET_ACCESS_KEY: hunter2}":                                                                  "AWS_SECRET_ACCESS_KEY",
