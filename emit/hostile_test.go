@@ -196,8 +196,8 @@ func TestSlotsThatNoArchiveWouldTake(t *testing.T) {
 }
 
 // What names another tenant than its turn does is that one's, and gets no user of the
-// turn's.
-func TestAnotherTenantThanTheTurns(t *testing.T) {
+// turn's; what names another user is that one's.
+func TestAnotherPrincipalThanTheTurns(t *testing.T) {
 	k := new(truck)
 	e := startOn(Options{Topic: topic}, k)
 	e.StartTurn("msg-1", acme())
@@ -207,19 +207,32 @@ func TestAnotherTenantThanTheTurns(t *testing.T) {
 	e.RecordEntry(t.Context(), "msg-1", &ledger.Entry{Kind: "tool-call", TenantID: "other"})
 	e.RecordEntry(t.Context(), "msg-1", &ledger.Entry{Kind: "tool-call", Principal: of})
 	e.RecordEntry(t.Context(), "msg-1", &ledger.Entry{Kind: "tool-call"})
+	e.Record(t.Context(), "msg-1", &ledger.Call{Principal: ledger.Principal{UserID: "somebody"}})
+	e.Record(t.Context(), "msg-1", &ledger.Call{Principal: ledger.Principal{ActorKind: "system"}})
+	e.Record(t.Context(), "msg-1", &ledger.Call{Extra: ledger.Members{{Name: "tenantId", Value: json.RawMessage(`"other"`)}}})
+	e.RecordDecision(t.Context(), "msg-1", &ledger.DecisionRecord{DecisionID: "d", Principal: ledger.Principal{UserID: "somebody"}})
+	e.Record(t.Context(), "msg-1", new(ledger.Call))
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
+	want := [][2]string{
+		{"other"},
+		{"other"},
+		{"other"},
+		{"other"},
+		{"acme", "user-4711"},
+		{"acme", "somebody"},
+		{"acme"},
+		{"other"},
+		{"acme", "somebody"},
+		{"acme", "user-4711"},
+	}
+	if len(k.records()) != len(want) {
+		t.Fatalf("%d records", len(k.records()))
+	}
 	for i, r := range k.records() {
-		row, want, user := decoded(t, r), "other", ""
-		if i == 4 {
-			want, user = "acme", "user-4711"
-		}
-		if row.TenantID.S != want || string(r.Key) != want || row.UserID.S != user {
+		if row := decoded(t, r); row.TenantID.S != want[i][0] || string(r.Key) != want[i][0] || row.UserID.S != want[i][1] {
 			t.Errorf("%d: tenant %q, key %q, user %q", i, row.TenantID.S, r.Key, row.UserID.S)
 		}
-	}
-	if len(k.records()) != 5 {
-		t.Errorf("%d records", len(k.records()))
 	}
 }

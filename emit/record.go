@@ -303,8 +303,12 @@ func (t *turn) fill(c *ledger.Call) {
 	if c.SubagentDepth == nil {
 		c.SubagentDepth = t.SubagentDepth
 	}
-	if c.Principal.TenantID == "" {
-		c.Principal = t.Principal
+	switch p := &c.Principal; {
+	case p.TenantID != "", c.Extra.Get("tenantId") != nil:
+	case saysNothing(p):
+		*p = t.Principal
+	default: // another user of the tenant
+		p.TenantID = t.Principal.TenantID
 	}
 	c.SeqWithinTurn = t.next()
 }
@@ -314,9 +318,13 @@ func (t *turn) fill(c *ledger.Call) {
 // tenant comes into a record of another, which an archive would reject besides.
 func (t *turn) attribute(tenant *string, p *ledger.Principal) {
 	*tenant = or(*tenant, or(p.TenantID, t.Principal.TenantID))
-	if p.TenantID == "" && p.UserID == "" && *tenant == t.Principal.TenantID {
+	if saysNothing(p) && *tenant == t.Principal.TenantID {
 		*p = t.Principal
 	}
+}
+
+func saysNothing(p *ledger.Principal) bool {
+	return p.TenantID == "" && p.UserID == "" && p.ActorKind == "" && p.SessionAuthMethod == "" && len(p.Extra) == 0
 }
 
 func or(a, b string) string {
