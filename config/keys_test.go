@@ -85,7 +85,7 @@ func TestVKeysFromFiles(t *testing.T) {
 	for _, c := range []struct{ value, want string }{
 		{two + "," + someVKey, "want one or more of: a verifier key"}, // twice
 		{write("empty", "# nothing\n"), "no verifier key in the file"},
-		{write("bad", someVKey + "\nPRIVATE+KEY+x+y+z\n"), "a line that is no verifier key"},
+		{write("bad", someVKey+"\nPRIVATE+KEY+x+y+z\n"), "a line that is no verifier key"},
 		{filepath.Join(dir, "absent"), "want one or more of: a verifier key"},
 	} {
 		_, _, err := load(t, append([]string{"--catalog-keys", c.value}, needed...), nil, "")
