@@ -51,7 +51,7 @@ Flags:
   --location URL
         Where the engine finds the archive. Default: TARGET, as s3://BUCKET/PREFIX/ or as an absolute path.
   --prices FILE
-        Prices of models, for the query of costs: CSV, whose first line is
+        Prices of models, which the views then have for the query of costs: CSV, whose first line is
         provider,model,from,input_per_million,output_per_million,cache_read_per_million,cache_write_per_million,currency
   --schema NAME
         Of Trino: the schema that has the table. Default: default.
@@ -126,6 +126,12 @@ func (s *sqlCommand) printQuery(c call) (int, error) {
 		return exitCannotRun, fmt.Errorf("%w: --query: %w", errUsage, err)
 	case len(s.given) > 0:
 		return exitCannotRun, fmt.Errorf("%w: --query needs no archive: the query runs on the views", errUsage)
+	case s.prices != "":
+		return exitCannotRun, fmt.Errorf("%w: --prices goes with the views, which have the prices, and not with --query", errUsage)
+	case s.turn != "" && !q.OfTurn():
+		return exitCannotRun, fmt.Errorf("%w: --turn goes with --query tool-cascades", errUsage)
+	case s.o.Gated || s.o.Erased || s.o.Repeats:
+		return exitCannotRun, fmt.Errorf("%w: --include-… belong to the views, on which the query runs", errUsage)
 	}
 	text, err := q.Text(s.o.Engine, sqlview.Parameters{Tenant: s.tenant, Turn: s.turn})
 	if err != nil {

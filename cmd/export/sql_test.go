@@ -75,6 +75,9 @@ func TestSQLRefuses(t *testing.T) {
 		{[]string{"--engine", "duckdb", "--query", "costs"}, `query "costs": unknown: --list has them`},
 		{[]string{"--engine", "duckdb", "--query", "completeness", missing}, "--query needs no archive"},
 		{[]string{"--engine", "duckdb", "--turn", "t", missing}, "--turn goes with --query"},
+		{[]string{"--engine", "duckdb", "--query", "completeness", "--turn", "t"}, "--turn goes with --query tool-cascades"},
+		{[]string{"--engine", "duckdb", "--query", "cost-per-tenant-model-day", "--prices", missing}, "--prices goes with the views"},
+		{[]string{"--engine", "duckdb", "--query", "tool-cascades", "--turn", "t", "--include-gated"}, "belong to the views"},
 		{[]string{"--engine", "duckdb", "--prices", missing, missing}, "none"},
 		{[]string{"--engine", "duckdb", missing}, "none"},
 	} {

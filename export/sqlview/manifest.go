@@ -33,6 +33,7 @@ func (w *writer) manifestTable() {
 		w.f("--   %s", line)
 	}
 	w.comment("Each tenant is a partition. In the catalog that is chosen by USE, with hive.allow-register-partition-procedure=true:")
+	w.comment("One that is registered already is an error that does no harm: trino --ignore-errors --file=… goes on.")
 	for _, t := range tenants {
 		w.f("CALL system.register_partition(%s, '%s', ARRAY['%s'], ARRAY[%s], %s);\n", w.d.literal(cmp.Or(w.o.Schema, "default")), Table, partitionColumn, w.d.literal(t), w.d.literal(w.o.Location+archive.ManifestFolder(t)))
 	}

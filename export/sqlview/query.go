@@ -57,6 +57,9 @@ type Parameters struct {
 	Tenant, Turn string
 }
 
+// OfTurn reports whether the query can be narrowed to a turn.
+func (q *Query) OfTurn() bool { return q.Name == "tool-cascades" }
+
 // Text returns the query in the dialect of an engine, ending with ";\n".
 func (q *Query) Text(e *Engine, p Parameters) (string, error) {
 	body, err := q.body.Clone()

@@ -149,6 +149,9 @@ func TestQueries(t *testing.T) {
 			if e != DuckDB && strings.Contains(text, "sum(input_tokens") {
 				t.Errorf("%s for %s: a sum of 64 bits ends with an error where a producer says what it likes", q.Name, e.Name)
 			}
+			if q.OfTurn() != strings.Contains(text, e.literal("t';")) {
+				t.Errorf("%s for %s: of a turn: %v", q.Name, e.Name, q.OfTurn())
+			}
 			if !strings.Contains(text, e.literal("O'Brien")) {
 				t.Errorf("%s for %s does not narrow to a tenant", q.Name, e.Name)
 			}

@@ -80,6 +80,7 @@
 --   OUTPUTFORMAT 'org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat'
 --   LOCATION 's3://bucket/audit/sql/rows/'
 -- Each tenant is a partition. In the catalog that is chosen by USE, with hive.allow-register-partition-procedure=true:
+-- One that is registered already is an error that does no harm: trino --ignore-errors --file=… goes on.
 CALL system.register_partition('default', 'ledgerlake_objects', ARRAY['manifest_tenant'], ARRAY['acme'], 's3://bucket/audit/sql/rows/tenant=acme/');
 CALL system.register_partition('default', 'ledgerlake_objects', ARRAY['manifest_tenant'], ARRAY['O''Brien \ 東京'], 's3://bucket/audit/sql/rows/tenant=O~27Brien~20~5C~20~E6~9D~B1~E4~BA~AC/');
 
