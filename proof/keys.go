@@ -295,7 +295,7 @@ func (k *keyring) judge(n *sign.Note, role sign.Role, at time.Time) (sign.Verdic
 	case verdict.State == sign.Bad:
 		return verdict, errForged
 	case verdict.State == sign.Unknown && k.signed:
-		return verdict, errStranger
+		return verdict, fmt.Errorf("%w: signed by %s", errStranger, archive.Signers(n))
 	}
 	return verdict, nil
 }

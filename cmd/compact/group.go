@@ -19,6 +19,7 @@ import (
 type group struct {
 	client  *kgo.Client
 	control string
+	changed chan struct{} // has one where the share was changed and nobody has looked yet
 
 	mu       sync.Mutex
 	assigned map[string][]int32
@@ -28,7 +29,7 @@ type group struct {
 // join joins the group.
 func (t *tool) join() (*group, error) {
 	c := t.settings
-	g := &group{control: c.ControlTopic, assigned: map[string][]int32{}}
+	g := &group{control: c.ControlTopic, changed: make(chan struct{}, 1), assigned: map[string][]int32{}}
 	opts := slices.Concat(t.kafka, kafka.Membership(&c.Kafka, c.Group, t.kafka), []kgo.Opt{
 		kgo.ConsumerGroup(c.Group), kgo.DisableAutoCommit(), kgo.WithLogger(daemon.ClientLog{To: t.often.Sugar()}),
 		kgo.OnPartitionsAssigned(g.take), kgo.OnPartitionsRevoked(g.give), kgo.OnPartitionsLost(g.give),
@@ -61,6 +62,19 @@ func (g *group) take(_ context.Context, client *kgo.Client, given map[string][]i
 	for topic, partitions := range given {
 		g.assigned[topic] = append(g.assigned[topic], partitions...)
 	}
+	select {
+	case g.changed <- struct{}{}:
+	default:
+	}
+}
+
+// given has one when partitions became this process's, and nobody has looked yet.
+// Where none is joined nothing ever comes.
+func (g *group) given() <-chan struct{} {
+	if g == nil {
+		return nil
+	}
+	return g.changed
 }
 
 // give hears of partitions that are another's from now on. A pass that is under

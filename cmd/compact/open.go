@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -180,6 +181,52 @@ func (t *tool) signersOf(ctx context.Context, l archive.Line) (string, error) {
 		return "", nil
 	}
 	return archive.Signers(n), nil
+}
+
+// vouched warns where the newest anchor names no key that signs catalogs here: who
+// has the key of anchors alone calls such a catalog forged. A key that KMS certifies
+// has notes of its own, and what the store does not answer the first cycle says.
+func (t *tool) vouched(ctx context.Context) {
+	if t.keys.Signers() == nil || t.settings.Keys.KMS.Key != "" {
+		return
+	}
+	lines, _ := archive.Lines(ctx, t.bucket)
+	for _, l := range lines {
+		named, there := t.named(ctx, l)
+		if !there {
+			continue
+		}
+		for _, s := range t.keys.Signers()(time.Now()) {
+			if vkey := s.(*sign.Signer).VKey(); slices.Contains(named, vkey) {
+				return
+			}
+		}
+		t.log.Warn("the newest anchor names no key that signs catalogs here, so that ledgerlake-verify by the key of anchors alone calls them forged: put the vkey into catalog-keys of ledgerlake-ingest, and restart it",
+			zap.String("topic", l.Topic), zap.Int32("partition", l.Partition))
+		return
+	}
+}
+
+// named returns the keys that the newest anchor of a line names, if it is there and
+// signed.
+func (t *tool) named(ctx context.Context, l archive.Line) (vkeys []string, there bool) {
+	newest, err := archive.NewestAnchor(ctx, t.bucket, l, -1)
+	if err != nil || newest < 0 {
+		return nil, false
+	}
+	body, err := t.bucket.Get(ctx, archive.AnchorKey(l, newest))
+	if err != nil {
+		return nil, false
+	}
+	n, err := sign.Parse(body)
+	if err != nil || len(n.Signatures) == 0 {
+		return nil, false
+	}
+	a, err := archive.DecodeAnchor(n.Text)
+	if err != nil {
+		return nil, false
+	}
+	return slices.Concat(a.Keys.Catalog, a.Keys.Anchor), true
 }
 
 // signer returns what signs control records; nil where nothing does.

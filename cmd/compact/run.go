@@ -79,6 +79,7 @@ func (p *process) begin(ctx context.Context, once bool) error {
 	if fault := (*config.Error)(nil); errors.As(err, &fault) || ctx.Err() != nil {
 		return err
 	}
+	p.vouched(ctx)
 	return nil // what else is wrong with the archive, the first cycle says
 }
 
@@ -129,7 +130,7 @@ func (p *process) run(ctx context.Context) error {
 	return err
 }
 
-// cycles works through the lines, again and again.
+// cycles works through the lines, again and again: at once where it was given some.
 func (p *process) cycles(ctx context.Context) error {
 	for ctx.Err() == nil {
 		more := p.cycle(ctx)
@@ -138,6 +139,7 @@ func (p *process) cycles(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
+		case <-p.group.given():
 		case <-time.After(p.settings.Every):
 		}
 	}

@@ -442,6 +442,43 @@ func (s *stage) once() {
 	}
 }
 
+// Who signs catalogs by a key that no anchor names is told so, and nobody else is.
+func TestUnvouchedKey(t *testing.T) {
+	s := newStage(t)
+	s.archiving()
+	s.produce("acme", "u-0", "s-0", "t-0", "a secret", time.Now())
+	s.until("there is an anchor", func() bool {
+		lines, err := archive.Lines(t.Context(), s.bucket)
+		if err != nil || len(lines) == 0 {
+			return false
+		}
+		newest, err := archive.NewestAnchor(t.Context(), s.bucket, lines[0], -1)
+		return err == nil && newest >= 0
+	})
+	const told = "names no key that signs catalogs here"
+	for key, want := range map[string]bool{"catalogs": false, "anchors": false, "control": true} {
+		c := &config.Compact{}
+		args := slices.Concat([]string{"--topics", audited, "--catalog-key", s.keys[key]}, s.args)
+		log := new(safeBuffer)
+		in := invocation{args: args, environ: environ, stdout: new(bytes.Buffer), stderr: log}
+		origins, done, err := load(in, c, config.Section{}, anySetting, runHelp)
+		if done || err != nil {
+			t.Fatal(done, err)
+		}
+		p, err := newProcess(t.Context(), in, c, origins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.begin(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		p.close()
+		if got := strings.Contains(log.String(), told); got != want {
+			t.Errorf("catalogs signed by the key of %s: told %v, want %v: %s", key, got, want, log)
+		}
+	}
+}
+
 // A tenant is offboarded by single runs: first shown, then ordered. What was
 // shown changes nothing; in the end nothing of it is left but its control log, and
 // of the other tenant all.
@@ -566,6 +603,7 @@ func TestSharing(t *testing.T) {
 		t.Fatalf("30 s, and not yet: %s", what)
 	}
 	one := join()
+	until("one is told that it was given some", func() bool { return len(one.given()) == 1 })
 	until("one has all", func() bool { n, leads := shares(one); return n[0] == 4 && leads == 1 })
 	two := join()
 	until("each has half", func() bool { n, leads := shares(one, two); return n[0] == 2 && n[1] == 2 && leads == 1 })
