@@ -254,6 +254,37 @@ func (p pod) fits(t *testing.T, c command) {
 	}
 }
 
+// The table of memory in docs/kubernetes.md is what the chart gives by default.
+func TestMemoryOfDocs(t *testing.T) {
+	page, err := os.ReadFile(root + "/docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| ([a-z, ]+) \| [0-9]+MiB \| .* \| ([0-9]+Mi) \|$`).FindAllStringSubmatch(string(page), -1)
+	documented := map[string]string{}
+	for _, row := range rows {
+		for _, component := range strings.Split(row[1], ", ") {
+			documented[component] = row[2]
+		}
+	}
+	all := mustRender(t, parseValues(t, `
+settings: {bucket: "s3://audit", topics: [audit.calls]}
+stream: {enabled: true, destinations: [{name: lake, type: file, path: /tmp}]}
+serve: {enabled: true, plainHTTP: true, tokens: {secret: a, key: b}}
+verify: {enabled: true, allowUnsigned: true}`))
+	for _, o := range all {
+		if p, component, ok := podOf(t, o); ok {
+			if got := p.Containers[0].Resources.Limits["memory"]; got != documented[component] {
+				t.Errorf("%s: %s, and docs/kubernetes.md says %q", component, got, documented[component])
+			}
+			delete(documented, component)
+		}
+	}
+	if len(documented) > 0 || len(rows) == 0 {
+		t.Errorf("%d rows, and no pods of %v", len(rows), documented)
+	}
+}
+
 func itoa(n int) string {
 	return strings.TrimSpace(resource.NewQuantity(int64(n), resource.DecimalSI).String())
 }
