@@ -52,7 +52,7 @@ type Ledger struct {
 
 	mu      sync.Mutex
 	looked  time.Time
-	ordered map[deletion]chain.Sentinel // what was ordered here and is not seen yet
+	ordered map[deletion]*ordering // what was ordered here and is not seen yet
 }
 
 type deletion struct{ tenant, record string }
@@ -67,7 +67,7 @@ func New(a *export.Archive, o Options) *Ledger {
 	if o.MaxAge == 0 {
 		o.MaxAge = DefaultMaxAge
 	}
-	return &Ledger{archive: a, o: o, looked: time.Now(), ordered: map[deletion]chain.Sentinel{}}
+	return &Ledger{archive: a, o: o, looked: time.Now(), ordered: map[deletion]*ordering{}}
 }
 
 // look makes sure that what is seen of the archive is new enough.

@@ -222,6 +222,84 @@ func TestOrderIsSentOnce(t *testing.T) {
 	}
 }
 
+// Who asks for what another one is just ordering hears what came of that order, and
+// orders it where it could not be sent: none is told of an order that is not there.
+func TestWhoWaitsForAnOrder(t *testing.T) {
+	w := newWorld(false)
+	c := ledgertest.Call("t-1", 1)
+	if err := w.RecordCall(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	var mu sync.Mutex
+	outcomes := []chan error{make(chan error), make(chan error)}
+	begun, n := make(chan struct{}, 2), 0
+	l := w.open(t, archived.Options{Send: func(_ context.Context, m audit.Message) error {
+		mu.Lock()
+		outcome := outcomes[n]
+		n++
+		mu.Unlock()
+		begun <- struct{}{}
+		if err := <-outcome; err != nil {
+			return err
+		}
+		return w.send(t.Context(), m)
+	}})
+	type heard struct {
+		s   chain.Sentinel
+		err error
+	}
+	all := make(chan heard, 3)
+	ask := func() {
+		s, err := l.SoftDelete(t.Context(), ledgertest.Tenant, c.RecordID, ledger.Request{})
+		all <- heard{s, err}
+	}
+	go ask()
+	<-begun
+	go ask()
+	go ask()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.SoftDelete(gone, ledgertest.Tenant, c.RecordID, ledger.Request{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("who does not wait: %v", err)
+	}
+	refused := errors.New("no broker")
+	outcomes[0] <- refused
+	if h := <-all; !errors.Is(h.err, refused) {
+		t.Errorf("the first: %v", h.err)
+	}
+	<-begun // one of the others sends it now
+	outcomes[1] <- nil
+	a, b := <-all, <-all
+	if a.err != nil || b.err != nil || a.s != b.s || a.s.ID == "" || w.sent != 1 {
+		t.Errorf("%+v, %+v, %d sent", a, b, w.sent)
+	}
+}
+
+// An order that was cancelled is none: who asks again has another one sent.
+func TestCancelledIsOrderedAgain(t *testing.T) {
+	w := newWorld(false)
+	l := w.open(t, archived.Options{Send: w.send})
+	c := ledgertest.Call("t-1", 1)
+	if err := w.RecordCall(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	first, err := l.SoftDelete(t.Context(), ledgertest.Tenant, c.RecordID, ledger.Request{Reason: "r", By: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.control.Segment(func(b *prooftest.Batch) {
+		b.Order(ledgertest.Tenant, audit.KindRedactionCancelled, prooftest.OrderID(9), map[string]any{"redactionId": first.ID, "reason": "r", "by": "b"})
+	})
+	w.settle()
+	again, err := l.SoftDelete(t.Context(), ledgertest.Tenant, c.RecordID, ledger.Request{Reason: "r", By: "b"})
+	if err != nil || again.ID == first.ID || w.sent != 2 {
+		t.Errorf("%v, %v, %d sent", again, err, w.sent)
+	}
+}
+
 // Without Send there is no deletion, and none of many tenants at once is asked for.
 func TestWhatIsRefused(t *testing.T) {
 	w := newWorld(false)

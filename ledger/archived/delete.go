@@ -66,8 +66,18 @@ func (l *Ledger) sentinel(ctx context.Context, tenant, id string) (s chain.Senti
 	return s, nil
 }
 
+// An ordering is an order that is being sent, or was. What it came to stands in err
+// once done is closed.
+type ordering struct {
+	sentinel chain.Sentinel
+	done     chan struct{}
+	err      error
+}
+
+var errUnsent = errors.New("the order was not sent")
+
 // order sends the order, unless it was sent from here and is not archived yet. Of
-// several that want the same, one sends it.
+// several that want the same, one sends it, and the others wait for what comes of it.
 func (l *Ledger) order(ctx context.Context, d deletion, r ledger.Request) (chain.Sentinel, error) {
 	at := time.Now().UTC().Truncate(time.Millisecond)
 	id, err := ulid.New(ulid.Timestamp(at), rand.Reader)
@@ -78,42 +88,57 @@ func (l *Ledger) order(ctx context.Context, d deletion, r ledger.Request) (chain
 	if r.RequestRef != "" {
 		document.RequestRef = &r.RequestRef
 	}
-	s := document.Sentinel(id.String())
-	if first, ordered := l.claim(d, s); ordered {
-		return first, nil
+	own := &ordering{sentinel: document.Sentinel(id.String()), done: make(chan struct{}), err: errUnsent}
+	for first := l.claim(d, own); first != own; first = l.claim(d, own) {
+		select {
+		case <-first.done:
+		case <-ctx.Done():
+			return chain.Sentinel{}, fmt.Errorf("an order of the same is not acknowledged yet: %w", ctx.Err())
+		}
+		if first.err == nil {
+			return first.sentinel, nil
+		}
 	}
-	err = l.send(ctx, d.tenant, &document, s.ID, at)
-	if err != nil {
-		l.forget(d, s)
-		return chain.Sentinel{}, err
+	defer l.end(d, own)
+	own.err = l.send(ctx, d.tenant, &document, own.sentinel.ID, at)
+	if own.err != nil {
+		return chain.Sentinel{}, own.err
 	}
-	return s, nil
+	return own.sentinel, nil
 }
 
 // maxOrdered is how many orders are remembered. Long before, the archive has them.
 const maxOrdered = 100_000
 
-// claim notes an order, unless there is one.
-func (l *Ledger) claim(d deletion, s chain.Sentinel) (first chain.Sentinel, ordered bool) {
+// claim notes an order, unless there is one, and returns what is noted. One that the
+// archive has as cancelled is none.
+func (l *Ledger) claim(d deletion, own *ordering) *ordering {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if first, ordered = l.ordered[d]; ordered {
-		return first, true
+	if first := l.ordered[d]; first != nil && !l.cancelled(d.tenant, first.sentinel.ID) {
+		return first
 	}
 	if len(l.ordered) >= maxOrdered {
 		clear(l.ordered)
 	}
-	l.ordered[d] = s
-	return s, false
+	l.ordered[d] = own
+	return own
 }
 
-// forget takes back an order that could not be sent.
-func (l *Ledger) forget(d deletion, s chain.Sentinel) {
+// cancelled reports whether the archive has an order as cancelled.
+func (l *Ledger) cancelled(tenant, id string) bool {
+	o := l.archive.Governance().Tenant(tenant).Order(id)
+	return o != nil && o.Cancelled
+}
+
+// end tells who waits what came of an order; one that could not be sent is taken back.
+func (l *Ledger) end(d deletion, own *ordering) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ordered[d].ID == s.ID {
+	if own.err != nil && l.ordered[d] == own {
 		delete(l.ordered, d)
 	}
+	close(own.done)
 }
 
 func (l *Ledger) send(ctx context.Context, tenant string, document *control.Redaction, id string, at time.Time) error {
