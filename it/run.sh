@@ -40,7 +40,7 @@ if [ "${1-}" = spark ]; then
 	shift
 	LEDGERLAKE_IT_SPARK=$PWD/it/.build/spark/bin/python
 	export LEDGERLAKE_IT_SPARK
-	exec go test -tags it,spark -count=1 -timeout 20m -run 'Spark' "$@" ./parquet ./it/readers
+	exec go test -tags it,spark -count=1 -timeout 20m -run 'Spark' "$@" ./parquet ./it/readers ./it/sql
 fi
 
 if [ "${1-}" = torture ]; then

@@ -50,6 +50,15 @@ func demo(t *testing.T) (folder string, key *sign.Signer, all []*sent, broken in
 	return filepath.Join(dir, "s3", "audit"), key, all, broken
 }
 
+// answers returns what is known of the records, by query.
+func answers(all []*sent) map[string]table {
+	return map[string]table{
+		"cost-per-tenant-model-day": costs(all), "fallback-rate": fallbacks(all), "tool-cascades": cascades(all), "cache-hit-ratio": caches(all),
+		"latency-by-provider": latencies(all), "guard-rejections": guarded(all), "human-interrupts": interrupts(all), "decisions-without-action": undone(all),
+		"erasure-requests": nil,
+	}
+}
+
 // Every ready query gives the answer that is known, in both versions of DuckDB,
 // before the archive is compacted, in the middle of it, and after it. And after each
 // single write of a compaction the views have each row once, and so has who reads
@@ -60,11 +69,7 @@ func TestReadyQueries(t *testing.T) {
 	if err := os.WriteFile(file, []byte(prices), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]table{
-		"cost-per-tenant-model-day": costs(all), "fallback-rate": fallbacks(all), "tool-cascades": cascades(all), "cache-hit-ratio": caches(all),
-		"latency-by-provider": latencies(all), "guard-rejections": guarded(all), "human-interrupts": interrupts(all), "decisions-without-action": undone(all),
-		"erasure-requests": nil,
-	}
+	known := answers(all)
 	for name, rows := range known {
 		if len(rows) == 0 && name != "erasure-requests" {
 			t.Fatalf("%s: nothing is known", name)
