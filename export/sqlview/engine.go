@@ -31,6 +31,7 @@ type Engine struct {
 	moment   func(expr string) string      // of a time: a timestamp in UTC
 	quantile func(expr, q string) string
 	total    func(expr string) string // the sum of whole numbers, whatever producers say
+	sha256   func(expr string) string // of a text: its SHA-256, in lower-case hex
 }
 
 // Engines returns all of them.
@@ -70,6 +71,7 @@ var DuckDB = &Engine{
 	moment:   func(expr string) string { return "make_timestamp(epoch_us(" + expr + "))" },
 	quantile: func(expr, q string) string { return "quantile_cont(" + expr + ", " + q + ")" },
 	total:    func(expr string) string { return "sum(" + expr + ")" }, // of 128 bits
+	sha256:   func(expr string) string { return "sha256(" + expr + ")" },
 	notes: []string{
 		"The views name files, which stay readable for graceSeconds of ledgerlake.json (one hour) once compaction goes on: make them anew after that.",
 		"A hash is compared so: row_hash = unhex('8d2a0660…').",
@@ -109,6 +111,7 @@ var Trino = &Engine{
 	moment:   func(expr string) string { return expr },
 	quantile: func(expr, q string) string { return "approx_percentile(" + expr + ", " + q + ")" },
 	total:    decimalSum,
+	sha256:   func(expr string) string { return "lower(to_hex(sha256(to_utf8(" + expr + "))))" },
 	notes: []string{
 		"The table is one of the Hive connector, and reads what ledgerlake-compact keeps below sql/rows/ where compact.sql-manifests is on: rows that came after its last pass are not in it (docs/queries.md).",
 		"A hash is compared so: row_hash = from_hex('8d2a0660…').",
@@ -134,6 +137,7 @@ var Spark = &Engine{
 	moment:   func(expr string) string { return expr },
 	quantile: func(expr, q string) string { return "percentile(" + expr + ", " + q + ")" },
 	total:    decimalSum,
+	sha256:   func(expr string) string { return "sha2(" + expr + ", 256)" },
 	notes: []string{
 		"The views name files, which stay readable for graceSeconds of ledgerlake.json (one hour) once compaction goes on: make them anew after that.",
 		"A hash is compared so: row_hash = unhex('8d2a0660…').",

@@ -2,6 +2,7 @@ package sqlview
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,9 @@ import (
 // A gate is what is hidden of rows: by order of erasure that is not carried out
 // yet. An order of all content hides the row; one of some slots hides those, and
 // what could tell them.
+//
+// Users are compared by a hash of their id: the text stays in files and catalogs, and
+// is not to say in so many words who has asked to be erased.
 //
 // It hides what [control.Row.Reaches] says, and one thing more: which user the bytes
 // of a rejected record mention is not asked, so that all rejected rows of a tenant
@@ -160,7 +164,7 @@ func (g *gate) means(t *control.Target) string {
 	case t.Record != nil:
 		all = append(all, fmt.Sprintf("upper(%s) = %s", g.d.ident("record_id"), g.d.literal(strings.ToUpper(*t.Record))))
 	case t.User != nil:
-		all = append(all, fmt.Sprintf("(%s = %s OR %s = %s)", g.d.ident("user_id"), g.d.literal(*t.User), g.d.ident("kind"), g.d.literal(audit.KindRejected)))
+		all = append(all, fmt.Sprintf("(%s = '%x' OR %s = %s)", g.d.sha256(g.d.ident("user_id")), sha256.Sum256([]byte(*t.User)), g.d.ident("kind"), g.d.literal(audit.KindRejected)))
 	}
 	equal("session_id", t.Session)
 	equal("turn_id", t.Turn)

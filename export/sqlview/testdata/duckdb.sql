@@ -114,7 +114,7 @@ FROM ledgerlake_objects
 WHERE ("redaction" IS NULL OR "residual" IS NOT NULL)
   AND "repeat_of" IS NULL
   AND NOT coalesce(CASE "tenant_id"
-    WHEN 'O''Brien \ 東京' THEN (("kind" NOT IN ('gap', 'chain-reset', 'erasure-done', 'retention-cut', 'redaction-cancelled', 'redaction', 'legal-hold') AND ("user_id" = decode(unhex('7527204f5220313d31202d2d0a')) OR "kind" = 'rejected') AND (epoch_us("archived_at") <= 1780000000000000 OR epoch_us(coalesce("created_at", "kafka_timestamp", "archived_at")) <= 1779999999999999)) AND ("redaction" IS NULL OR "residual" IS NOT NULL OR "user_id" IS NOT NULL OR "redaction" NOT LIKE '%"hard":true}'))
+    WHEN 'O''Brien \ 東京' THEN (("kind" NOT IN ('gap', 'chain-reset', 'erasure-done', 'retention-cut', 'redaction-cancelled', 'redaction', 'legal-hold') AND (sha256("user_id") = '3e4df717f4d7d41f64af6dfff3c3d468c417dfdcb4daf7cd3419c7b2fd86fccb' OR "kind" = 'rejected') AND (epoch_us("archived_at") <= 1780000000000000 OR epoch_us(coalesce("created_at", "kafka_timestamp", "archived_at")) <= 1779999999999999)) AND ("redaction" IS NULL OR "residual" IS NOT NULL OR "user_id" IS NOT NULL OR "redaction" NOT LIKE '%"hard":true}'))
     WHEN 'acme' THEN (("kind" NOT IN ('gap', 'chain-reset', 'erasure-done', 'retention-cut', 'redaction-cancelled', 'redaction', 'legal-hold') AND upper("record_id") = '01KBCDEFGHJKMNPQRSTX000001') AND ("redaction" IS NULL OR "residual" IS NOT NULL))
       OR (("kind" NOT IN ('gap', 'chain-reset', 'erasure-done', 'retention-cut', 'redaction-cancelled', 'redaction', 'legal-hold') AND "session_id" = 's' AND "turn_id" = 't' AND "stage_id" = 'g' AND "seq_within_turn" = 3) AND ("redaction" IS NULL OR "residual" IS NOT NULL OR "user_id" IS NOT NULL))
     ELSE false END, false);
