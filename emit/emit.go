@@ -80,7 +80,7 @@ type Options struct {
 	CloseTimeout time.Duration
 	// Redactor takes out of each call what must not leave the process: see package
 	// ledger/scrub. It works in the caller's time. A call that it cannot take is not
-	// sent. nil takes nothing out.
+	// sent. Decisions and entries go as they are. nil takes nothing out.
 	Redactor ledger.Redactor
 	// Traceparent returns the W3C trace context of a call's context, or "": it
 	// becomes the header traceparent. It must not block. nil: there is none.
