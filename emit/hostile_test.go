@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -233,6 +234,27 @@ func TestAnotherPrincipalThanTheTurns(t *testing.T) {
 	for i, r := range k.records() {
 		if row := decoded(t, r); row.TenantID.S != want[i][0] || string(r.Key) != want[i][0] || row.UserID.S != want[i][1] {
 			t.Errorf("%d: tenant %q, key %q, user %q", i, row.TenantID.S, r.Key, row.UserID.S)
+		}
+	}
+}
+
+// A first number of which the next ones would not be numbers of an archive is none.
+func TestFirstNumbersThatAreNone(t *testing.T) {
+	for _, first := range []int64{-1, 1 << 53, math.MaxInt64} {
+		k := new(truck)
+		e := startOn(Options{Topic: topic}, k)
+		as := acme()
+		as.FirstSeq = &first
+		e.StartTurn("msg-1", as)
+		e.Record(t.Context(), "msg-1", new(ledger.Call))
+		e.Record(t.Context(), "msg-1", new(ledger.Call))
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range k.records() {
+			if n := decoded(t, r).SeqWithinTurn.N; n < 1e15 || n >= 1<<53 {
+				t.Errorf("from %d on: %d", first, n)
+			}
 		}
 	}
 }

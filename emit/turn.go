@@ -42,8 +42,11 @@ type Turn struct {
 	Stage         string
 	ParentTurnID  string // of a subagent's turn
 	SubagentDepth *int64
-	FirstSeq      *int64 // see above; not negative
+	FirstSeq      *int64 // see above; not negative, and below 2⁵³
 }
+
+// maxFirst bounds FirstSeq: numbers go on from there.
+const maxFirst = 1 << 53
 
 // StartTurn says what the records of a turn have in common, until EndTurn. key is
 // what sites know the turn by, as the id of the message that it serves. A tenant
@@ -54,7 +57,7 @@ func (e *Emitter) StartTurn(key string, t Turn) {
 	}
 	defer e.swallow()
 	first := takenUp(e.now())
-	if t.FirstSeq != nil && *t.FirstSeq >= 0 {
+	if t.FirstSeq != nil && *t.FirstSeq >= 0 && *t.FirstSeq < maxFirst {
 		first = *t.FirstSeq
 	}
 	if t.TurnID == "" {
