@@ -321,7 +321,8 @@ func (e *Emitter) Stats() Stats {
 }
 
 // Flush sends what is waiting, and returns nil once all that was recorded before
-// is acknowledged, dropped or failed. An error is that of ctx, or [ErrClosed].
+// is acknowledged, dropped or failed. An error is that of ctx, or [ErrClosed] where Close
+// gave some up.
 func (e *Emitter) Flush(ctx context.Context) error {
 	if e == nil {
 		return nil
@@ -334,6 +335,11 @@ func (e *Emitter) Flush(ctx context.Context) error {
 		e.queue.forsake(f)
 		return ctx.Err()
 	case <-e.queue.gone:
+	}
+	select {
+	case <-f.done: // before it was closed
+		return nil
+	default:
 		return ErrClosed
 	}
 }

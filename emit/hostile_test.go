@@ -141,6 +141,11 @@ func TestFlushesThatAreGivenUp(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
+		for range 100 {
+			if err := e.Flush(t.Context()); err != nil {
+				t.Fatalf("all was acknowledged before it was closed: %v", err)
+			}
+		}
 	})
 }
 

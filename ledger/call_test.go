@@ -210,6 +210,10 @@ func TestExtraBreaksNothing(t *testing.T) {
 	if got := string(c.AppendJSON(nil)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	odd := ledger.Call{Extra: ledger.Members{{Name: "a\xff", Value: json.RawMessage("1")}, {Name: "a\xfe", Value: json.RawMessage("2")}, {Name: "a\uFFFD", Value: json.RawMessage("3")}}}
+	if got := string(odd.AppendJSON(nil)); got != "{\"seqWithinTurn\":0,\"a\uFFFD\":1}" {
+		t.Errorf("names that are written alike: %s", got)
+	}
 	for n := range 40 {
 		c.Extra = append(c.Extra, ledger.Member{Name: fmt.Sprint("m", n%20), Value: json.RawMessage("1")})
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,10 +101,10 @@ func (o *codec) end(extra *Members) {
 	o.dst = append(o.dst, '}')
 }
 
-// skipRepeats marks members that have the name of one before.
+// skipRepeats marks members that have the name of one before, as names are written.
 func (m Members) skipRepeats(said []bool) {
 	const few = 16 // so many are compared one by one
-	if len(m) <= few {
+	if len(m) <= few && !slices.ContainsFunc(m, func(one Member) bool { return !utf8.ValidString(one.Name) }) {
 		for i := range m {
 			said[i] = said[i] || m.index(m[i].Name) < i
 		}
@@ -111,8 +112,9 @@ func (m Members) skipRepeats(said []bool) {
 	}
 	seen := make(map[string]bool, len(m))
 	for i := range m {
-		said[i] = said[i] || seen[m[i].Name]
-		seen[m[i].Name] = true
+		name := valid(m[i].Name)
+		said[i] = said[i] || seen[name]
+		seen[name] = true
 	}
 }
 
@@ -144,13 +146,16 @@ func (o *codec) take(name string) {
 	}
 }
 
-// appendString appends s as a JSON string. What is not UTF-8 in it becomes
-// U+FFFD, as encoding/json does it: a reader would refuse the record.
-func appendString(dst []byte, s string) []byte {
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "\uFFFD")
+// appendString appends s as a JSON string.
+func appendString(dst []byte, s string) []byte { return audit.AppendString(dst, valid(s)) }
+
+// valid returns text with U+FFFD in the place of what is not UTF-8, as encoding/json
+// does it: a reader would refuse the record.
+func valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
 	}
-	return audit.AppendString(dst, s)
+	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // text is a string; "" is none.
