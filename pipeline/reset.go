@@ -180,7 +180,16 @@ func (w *resetWalk) run(ctx context.Context, l archive.Line) error {
 	if err != nil {
 		return err
 	}
-	known, err := w.c.vouchedFor(ctx, l, w.v, st.Ordinal)
+	return w.from(ctx, st, window, noReset)
+}
+
+// noReset is the ordinal from which on nothing was declared void.
+const noReset = -1
+
+// from walks from st on. Where an earlier reset is known that declares void what
+// lies behind an ordinal, the walk ends there.
+func (w *resetWalk) from(ctx context.Context, st *archive.State, window *window, voided int64) error {
+	known, err := w.c.vouchedFor(ctx, st.Line, w.v, st.Ordinal)
 	if err != nil {
 		return err
 	}
@@ -188,6 +197,10 @@ func (w *resetWalk) run(ctx context.Context, l archive.Line) error {
 	var again *archive.State // in front of what an earlier reset declared void
 	bounds := &bounds{end: -1}
 	for {
+		if st.Ordinal == voided {
+			w.state, w.again = st, true
+			return nil
+		}
 		if known.voidsFrom(st.Ordinal) {
 			again = st.Clone()
 			st.Void(known.voided)
@@ -205,11 +218,56 @@ func (w *resetWalk) run(ctx context.Context, l archive.Line) error {
 			// What an earlier reset declared void stays so: two of them that no
 			// anchor covers would leave the older one unvouched for.
 			w.state, w.again, w.why = cmp.Or(again, st), again != nil, err
-			return nil
+			return w.below(ctx, st)
 		case err != nil:
 			return err
 		}
 	}
+}
+
+// below goes back, where the segment behind st is an earlier reset that the group
+// went on behind, and that declares segments in front of st void: they look good,
+// or no hash led to it, for a later one is bad. It must be one for the state in
+// front of them, and name the bytes that are there.
+func (w *resetWalk) below(ctx context.Context, st *archive.State) error {
+	if w.again || w.v == nil || w.v.Ordinal < st.Ordinal {
+		return nil
+	}
+	reset, err := archive.GetSegment(ctx, w.c.Archive, st.Line, st.Ordinal, st.Keys)
+	if errors.Is(err, archive.ErrBreaks) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if n := len(reset.Voided); n == 0 || reset.Voided[n-1].Ordinal != st.Ordinal-1 {
+		return nil
+	}
+	for _, one := range reset.Voided {
+		body, err := w.c.Archive.Get(ctx, archive.SegmentKey(st.Line, one.Ordinal))
+		if err != nil && !errors.Is(err, archive.ErrNotFound) {
+			return err
+		}
+		if err != nil || sha256.Sum256(body) != one.SHA256 {
+			return nil
+		}
+	}
+	first := &resetWalk{c: w.c, v: w.v}
+	base, window, err := first.base(ctx, st.Line)
+	if err != nil || base.Ordinal > reset.Voided[0].Ordinal {
+		return err
+	}
+	if err := first.from(ctx, base, window, reset.Voided[0].Ordinal); err != nil {
+		return err
+	}
+	if first.state.Ordinal != reset.Voided[0].Ordinal {
+		return nil
+	}
+	behind := first.state.Clone()
+	behind.Void(reset.Voided)
+	if behind.Follows(reset) == nil {
+		w.state, w.window, w.again = first.state, first.window, true
+	}
+	return nil
 }
 
 // one takes the next segment. What the voucher vouches for, a process of the

@@ -27,10 +27,24 @@ func unanchored(s *pipeline.Settings) { s.AnchorEvery = -1 }
 // damage changes one byte of a segment of partition 0.
 func (w *world) damage(ordinal int64) {
 	w.t.Helper()
+	w.damageSo(ordinal, false)
+}
+
+// damageSo flips a bit of a segment: one that its reader stumbles over, or one
+// that only its hash shows.
+func (w *world) damageSo(ordinal int64, quietly bool) {
+	w.t.Helper()
 	l := archive.Line{Topic: topic, TopicID: w.topicID()}
 	w.replace(ordinal, func(body []byte) []byte {
-		body[len(body)/3] ^= 0x40
-		return body
+		for i := len(body) / 3; i < len(body); i++ {
+			body[i] ^= 0x40
+			if _, err := archive.ReadForeignSegment(body, nil); (err == nil) == quietly {
+				return body
+			}
+			body[i] ^= 0x40
+		}
+		w.t.Fatal("no such bit")
+		return nil
 	}, l)
 }
 
@@ -426,6 +440,12 @@ func TestAResetUnderARunningProcess(t *testing.T) {
 
 // An archive without any anchor is reset, and resumed by its metadata.
 func TestAResetWithoutAnchors(t *testing.T) {
+	for _, quietly := range []bool{false, true} {
+		t.Run(fmt.Sprintf("quietly %v", quietly), func(t *testing.T) { resetWithoutAnchors(t, quietly) })
+	}
+}
+
+func resetWithoutAnchors(t *testing.T, quietly bool) {
 	inWorld(t, 1, func(w *world) {
 		r := w.tether().ingest(2, unanchored)
 		for i := range 3 {
@@ -433,7 +453,7 @@ func TestAResetWithoutAnchors(t *testing.T) {
 			w.waitSegments(i + 1)
 		}
 		r.wantCleanStop()
-		w.damage(2)
+		w.damageSo(2, quietly)
 		if got := w.reset(); !got.Unsigned || got.Ordinal != 3 || got.Offset != 4 {
 			t.Errorf("%+v", got.ResetPlan)
 		}
@@ -445,7 +465,7 @@ func TestAResetWithoutAnchors(t *testing.T) {
 		w.wantExit(4)
 
 		// A second one, before there is an anchor, takes back the first with it.
-		w.damage(4)
+		w.damageSo(4, quietly)
 		if got := w.reset(); got.Voided[0].Ordinal != 2 || got.Ordinal != 5 {
 			t.Errorf("%+v", got.ResetPlan)
 		}
