@@ -168,6 +168,8 @@ func (e *Engine) CheckLocation(location string) error {
 		return fmt.Errorf("%s reads from s3://, and the archive is in %q", e.Title, location)
 	case e == DuckDB && strings.ContainsAny(location, "*?["):
 		return fmt.Errorf("%s takes %q for a pattern", e.Title, location)
+	case e == Spark && strings.Count(location, ":") > strings.Count(location, "://"):
+		return fmt.Errorf("%s reads no files below a name with a colon, as in %q", e.Title, location)
 	}
 	return nil
 }

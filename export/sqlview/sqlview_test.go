@@ -131,6 +131,10 @@ func TestCheckLocation(t *testing.T) {
 		{Athena, "s3://b/", true},
 		{Trino, "/data/", false},
 		{Spark, "/data/[1]/", true},
+		{Spark, "s3a://bucket/audit/", true},
+		{Spark, "/data/a:b/", false},
+		{Spark, "s3a://bucket/a:b/", false},
+		{DuckDB, "/data/a:b/", true},
 	} {
 		if err := tt.e.CheckLocation(tt.location); (err == nil) != tt.good {
 			t.Errorf("%s: %s: %v", tt.e.Name, tt.location, err)
