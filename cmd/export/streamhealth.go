@@ -146,9 +146,9 @@ func (m *streamMetrics) events() stream.Events {
 type standingMetrics struct{ health *health }
 
 var (
-	rowsDesc    = desc("lag_rows", "Rows in data files that a destination has not got yet, of lines in which it is that far behind.", "destination")
-	lagDesc     = desc("lag_segments", "Segments of which a destination has not got all yet.", "destination")
-	oldestDesc  = desc("oldest_undelivered_seconds", "How long the oldest of them has been archived; 0 where there is none.", "destination")
+	rowsDesc    = desc("lag_rows", "Rows in data files that are to be read for a destination, of lines in which it is that far behind; 0 while nothing is sent.", "destination")
+	lagDesc     = desc("lag_segments", "Segments of which a destination has not got all yet; 0 while nothing is sent.", "destination")
+	oldestDesc  = desc("oldest_undelivered_seconds", "How long the oldest row that is not delivered, as far as was read, has been archived; 0 where there is none, and while nothing is sent: paused, suspended or invalid.", "destination")
 	stoppedDesc = desc("stopped_logs", "Logs that wait: their cursor does not match, a row does not check, or an event is refused for good. Any is an alarm.", "destination")
 	failingDesc = desc("failing_lines", "Lines that cannot be read just now.", "destination")
 	leadsDesc   = desc("leads", "1 where this process exports to the destination; the sum over all processes is 1.", "destination")

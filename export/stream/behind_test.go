@@ -2,6 +2,7 @@ package stream_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,4 +64,45 @@ func cutBehind(t *testing.T, n int, after bool) (done bool) {
 	w.export(3*time.Minute, r.destination())
 	w.check(r)
 	return !c.dead
+}
+
+// How old the oldest row is that a destination has not got is known also where
+// compaction has passed it: of one that takes nothing, and of one that is slow.
+func TestAgeOfRowsInDataFiles(t *testing.T) {
+	for name, verdict := range map[string]sink.Verdict{"takes nothing": {Outcome: sink.Retry}, "is slow": {Outcome: sink.Delivered}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				for range 40 {
+					w.rows("acme", "hooli")
+				}
+				w.calls.Anchor()
+				w.land()
+				w.compact(w.calls.Line)
+				var takes atomic.Bool
+				r := &receiver{limits: sink.Limits{Events: 1}, answer: func(batch []sink.Message) sink.Result {
+					if takes.Load() {
+						return sink.All(len(batch), sink.Verdict{Outcome: sink.Delivered})
+					}
+					time.Sleep(time.Minute)
+					return sink.All(len(batch), verdict)
+				}}
+				e := stream.New(w.settings(), []stream.Destination{r.destination()})
+				ctx, end := context.WithCancel(t.Context())
+				over := make(chan struct{})
+				go func() { _ = e.Run(ctx); close(over) }()
+				time.Sleep(10*time.Minute + 30*time.Second)
+				if s := e.Standings()[0]; s.Oldest.IsZero() {
+					t.Errorf("nothing is said of how old it is: %+v", s)
+				}
+				takes.Store(true)
+				time.Sleep(30 * time.Minute)
+				if s := e.Standings()[0]; !s.Oldest.IsZero() {
+					t.Errorf("all is delivered, and the oldest that is not is of %v", s.Oldest)
+				}
+				end()
+				<-over
+			})
+		})
+	}
 }

@@ -43,8 +43,9 @@ type Standing struct {
 	Failing    int   // lines that cannot be read
 	Rows       int64 // in data files that are not delivered yet, of lines that are behind their segments
 	Segments   int64 // that are not delivered yet
-	// Oldest is when the oldest of them was archived, by the store; zero where
-	// there is none.
+	// Oldest is when the oldest of them was archived: a segment by the store, rows of
+	// data files by their archived_at, as far as they were read; zero where there is
+	// none.
 	Oldest    time.Time
 	LastError string
 	// Fault is why this process cannot do what the state says: the lease or the state
@@ -500,12 +501,33 @@ func (d *destination) passed(r *runner) {
 			l.oldest = r.v.segment(r.ordinal).Modified
 		}
 	}
+	if at := r.inHand(); r.job == nil && !at.IsZero() && (l.oldest.IsZero() || at.Before(l.oldest)) {
+		l.oldest = at
+	}
 	l.stopped = len(r.waiting)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.runners[r] != nil {
 		*d.runners[r] = l
 	}
+}
+
+// inHand returns when the oldest row was archived that was read and is not
+// delivered; where data files have more, and none is in hand, when the last one was.
+// It is zero where all is delivered.
+func (r *runner) inHand() (oldest time.Time) {
+	for _, it := range r.pending {
+		if it.row == nil {
+			continue
+		}
+		if at := time.UnixMicro(it.row.ArchivedAt.N).UTC(); oldest.IsZero() || at.Before(oldest) {
+			oldest = at
+		}
+	}
+	if oldest.IsZero() && r.todo > 0 {
+		return r.reached
+	}
+	return oldest
 }
 
 // failed tells that a runner cannot go on for now.

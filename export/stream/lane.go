@@ -70,6 +70,7 @@ type runner struct {
 	waiting map[*lane]bool          // those that are stopped
 	since   time.Time               // since when rows wait for others
 	todo    int64                   // rows in data files that are not delivered yet
+	reached time.Time               // archived_at of the last row that was read
 	void    map[int64]bool          // ordinals that were declared void
 	heads   heads
 

@@ -456,6 +456,7 @@ func (r *runner) take(ctx context.Context, g *lane, row *chain.Row, verified boo
 		items = append(items, notices...)
 	}
 	g.read, g.behind, r.todo = after, false, max(r.todo-1, 0)
+	r.reached = time.UnixMicro(row.ArchivedAt.N).UTC()
 	r.touched[g] = struct{}{}
 	r.dirty = true
 	return r.add(ctx, items...)
