@@ -66,12 +66,18 @@ func (f *file) mapping(n *yaml.Node, key string) (map[string]any, error) {
 	return values, nil
 }
 
+// nested writes a name with dots as a file has it.
+func nested(name string) string {
+	parts := strings.Split(name, ".")
+	return strings.Join(parts, ": {") + ": …" + strings.Repeat("}", len(parts)-1)
+}
+
 // value returns what stands behind a key: a value, or a further mapping.
 func (f *file) value(name, n *yaml.Node, key string) (any, error) {
 	s, known := f.loader.find(key)
 	switch {
 	case strings.Contains(name.Value, "."):
-		return nil, f.fault(name, key, "a dot in a name of the file: write batch: {rows: 32}, not batch.rows: 32")
+		return nil, f.fault(name, key, "a dot in a name of the file: write "+nested(name.Value)+", not "+name.Value+": …")
 	case known:
 		return f.given(s, n)
 	case f.isPrefix(key):
