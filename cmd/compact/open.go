@@ -136,7 +136,7 @@ func (t *tool) readPolicies() (*retention.Policies, error) {
 func (t *tool) open(ctx context.Context) error {
 	err := daemon.UntilAnswered(ctx, t.log, func() (err error) { t.root, err = archive.OpenRoot(ctx, t.bucket); return err })
 	if errors.Is(err, archive.ErrNotFound) {
-		return fmt.Errorf("%s: no archive is there: %w", t.bucket, err)
+		return fmt.Errorf("%s: no archive is there; the first start of ledgerlake-ingest makes it: %w", t.bucket, err)
 	}
 	if err != nil {
 		return fmt.Errorf("bucket: %w", err)

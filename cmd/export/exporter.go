@@ -128,7 +128,7 @@ func (e *exporter) good() (*sign.Ring, error) {
 func (e *exporter) open(ctx context.Context) error {
 	err := daemon.UntilAnswered(ctx, e.log, func() (err error) { e.root, err = archive.OpenRoot(ctx, e.bucket); return err })
 	if errors.Is(err, archive.ErrNotFound) {
-		return fmt.Errorf("%s: no archive is there: %w", e.bucket, err)
+		return fmt.Errorf("%s: no archive is there; the first start of ledgerlake-ingest makes it: %w", e.bucket, err)
 	}
 	if err != nil {
 		return fmt.Errorf("bucket: %w", err)

@@ -103,7 +103,7 @@ func (r *reading) open(ctx context.Context, c call, rest []string) error {
 	if r.archive, err = export.Open(ctx, src, o); err != nil {
 		done()
 		if errors.Is(err, archive.ErrNotFound) {
-			return fmt.Errorf("%s: no archive is there: %w", target, err)
+			return fmt.Errorf("%s: no archive is there; the first start of ledgerlake-ingest makes it: %w", target, err)
 		}
 		return err
 	}
