@@ -335,9 +335,12 @@ func (a *Archive) lookThrough(ctx context.Context, v *view, l *lineView, q *look
 // found emits a row that was found in a piece. One that does not check is a fault
 // of its own: the others may be right.
 func (s *shower) found(p *piece, row *chain.Row, whole *archive.DataFile, emit emit) bool {
-	scheme := p.scheme(row.TenantID.S, row.Seq.N, whole)
+	scheme, of := p.says(row.TenantID.S, row.Seq.N, whole)
 	if scheme == "" {
 		return emit(nil, faultAt(p.key, row, errors.New("the object says that it has no such row")))
+	}
+	if err := of.Check(row); err != nil {
+		return emit(nil, faultAt(p.key, row, err))
 	}
 	shown, err := s.show(row, scheme, p.key)
 	if shown == nil && err == nil {

@@ -22,19 +22,19 @@ type piece struct {
 	gone  error  // why there is nothing of it
 }
 
-// scheme returns the scheme of a tenant's row in a piece, "" where it says that it
-// has no such row. whole is what a data file says of itself.
-func (p *piece) scheme(tenant string, seq int64, whole *archive.DataFile) string {
+// says returns what a piece says of the log of a tenant's row; the scheme is "" where
+// it says that it has no such row. whole is what a data file says of itself.
+func (p *piece) says(tenant string, seq int64, whole *archive.DataFile) (scheme string, of Unhashed) {
 	if f := p.file; f != nil {
 		if tenant == f.Tenant && f.FirstSeq <= seq && seq <= f.LastSeq {
-			return whole.Scheme
+			return whole.Scheme, UnhashedIn(whole)
 		}
-		return ""
+		return "", of
 	}
 	if l := p.seg.log(tenant); l != nil && l.FirstSeq <= seq && seq-l.FirstSeq < l.Rows {
-		return l.Scheme
+		return l.Scheme, UnhashedOf(l, p.seg.voided)
 	}
-	return ""
+	return "", of
 }
 
 // remote opens the end of an object, or remembers it.

@@ -70,9 +70,21 @@ type walker struct {
 
 // A logAt is how far a log was walked.
 type logAt struct {
-	next int64      // seq of the row that comes next
-	head chain.Hash // of the row before
-	dead bool       // a fault was yielded: nothing follows it
+	next  int64      // seq of the row that comes next
+	head  chain.Hash // of the row before
+	epoch int32      // of the row before, or unknownEpoch
+	dead  bool       // a fault was yielded: nothing follows it
+}
+
+// unknownEpoch is that of a row that was not read.
+const unknownEpoch = -1
+
+// before returns the epoch of the row in front of a seq.
+func (at *logAt) before(seq int64) int32 {
+	if seq != at.next {
+		return unknownEpoch
+	}
+	return at.epoch
 }
 
 // line walks along the line, by as many snapshots as it takes.
@@ -133,13 +145,17 @@ func (w *walker) begin(s *archive.Snapshot, segments []*segment) {
 		for i := range s.Catalog.Cuts {
 			c := &s.Catalog.Cuts[i]
 			if w.wants(c.Tenant) && w.logs[c.Tenant] == nil {
-				w.logs[c.Tenant] = &logAt{next: c.Size, head: c.Head}
+				w.logs[c.Tenant] = &logAt{next: c.Size, head: c.Head, epoch: unknownEpoch}
 			}
 		}
 	}
 	for i := range s.Files {
 		if f := &s.Files[i]; w.wants(f.Tenant) && w.logs[f.Tenant] == nil {
-			w.logs[f.Tenant] = &logAt{next: f.FirstSeq, head: f.HeadIn}
+			at := &logAt{next: f.FirstSeq, head: f.HeadIn}
+			if f.FirstSeq > 0 {
+				at.epoch = unknownEpoch
+			}
+			w.logs[f.Tenant] = at
 		}
 	}
 	for _, seg := range segments {
@@ -248,7 +264,7 @@ func (w *walker) piece(ctx context.Context, p *piece) error {
 func (w *walker) file(ctx context.Context, p *piece) error {
 	f := p.file
 	at := w.logs[f.Tenant]
-	sp := &span{tenant: f.Tenant, seq: f.FirstSeq, end: f.LastSeq + 1, head: f.HeadIn, headOut: f.HeadOut, at: at}
+	sp := &span{tenant: f.Tenant, seq: f.FirstSeq, end: f.LastSeq + 1, head: f.HeadIn, headOut: f.HeadOut, epoch: at.before(f.FirstSeq), at: at}
 	if at.dead {
 		return nil
 	}
@@ -276,7 +292,7 @@ func (w *walker) file(ctx context.Context, p *piece) error {
 	if err != nil {
 		return w.kill(sp, tampered("%w", err))
 	}
-	sp.scheme = meta.Scheme
+	sp.scheme, sp.says = meta.Scheme, UnhashedIn(meta)
 	return w.rows(ctx, p, file.Rows(), map[string]*span{f.Tenant: sp})
 }
 
@@ -296,7 +312,7 @@ func (w *walker) parts(ctx context.Context, p *piece, sp *span) error {
 	if err != nil {
 		return w.kill(sp, tampered("%w", err))
 	}
-	sp.scheme = meta.Scheme
+	sp.scheme, sp.says = meta.Scheme, UnhashedIn(meta)
 	some := parquet.Match{}
 	if p.start > sp.seq {
 		if err := w.follows(sp); err != nil {
@@ -310,12 +326,12 @@ func (w *walker) parts(ctx context.Context, p *piece, sp *span) error {
 
 // enter begins a span at a seq within it.
 func (sp *span) enter(seq int64) {
-	sp.seq = seq
+	sp.seq, sp.epoch = seq, sp.at.before(seq)
 	if sp.at.next == seq {
 		sp.head = sp.at.head
 		return
 	}
-	sp.head, sp.at.head, sp.at.next, sp.loose = chain.Hash{}, chain.Hash{}, seq, true
+	sp.head, sp.at.head, sp.at.next, sp.at.epoch, sp.loose = chain.Hash{}, chain.Hash{}, seq, unknownEpoch, true
 }
 
 func (w *walker) segment(ctx context.Context, p *piece) error {
@@ -346,7 +362,10 @@ func (w *walker) spans(seg *segment) map[string]*span {
 	for i := range seg.logs {
 		l := &seg.logs[i]
 		if at := w.logs[l.Tenant]; w.wants(l.Tenant) && at != nil && !at.dead {
-			spans[l.Tenant] = &span{tenant: l.Tenant, scheme: l.Scheme, seq: l.FirstSeq, end: l.FirstSeq + l.Rows, head: l.HeadIn, headOut: l.HeadOut, at: at}
+			spans[l.Tenant] = &span{
+				tenant: l.Tenant, scheme: l.Scheme, says: UnhashedOf(l, seg.voided), seq: l.FirstSeq, end: l.FirstSeq + l.Rows,
+				head: l.HeadIn, headOut: l.HeadOut, epoch: at.before(l.FirstSeq), at: at,
+			}
 		}
 	}
 	return spans
@@ -356,9 +375,11 @@ func (w *walker) spans(seg *segment) map[string]*span {
 type span struct {
 	tenant        string
 	scheme        string
-	seq, end      int64 // of the next row, and behind the last one
+	says          Unhashed // what the piece says, once it is open
+	seq, end      int64    // of the next row, and behind the last one
 	head, headOut chain.Hash
-	loose         bool // the next row is the first: what it follows was not read
+	epoch         int32 // of the row before the next one, or unknownEpoch
+	loose         bool  // the next row is the first: what it follows was not read
 	at            *logAt
 }
 
@@ -370,7 +391,10 @@ func (w *walker) pass(p *piece, sp *span) error {
 	if err := w.follows(sp); err != nil {
 		return w.kill(sp, tampered("%s: %w", p.key, err))
 	}
-	sp.at.next, sp.at.head = sp.end, sp.headOut
+	sp.at.next, sp.at.head, sp.at.epoch = sp.end, sp.headOut, unknownEpoch
+	if p.seg != nil {
+		sp.at.epoch = sp.says.Epoch
+	}
 	return nil
 }
 
@@ -426,7 +450,7 @@ func (w *walker) rows(ctx context.Context, p *piece, rows iter.Seq2[*chain.Row, 
 		}
 	}
 	for _, sp := range spans {
-		if !sp.at.dead && !w.ask.unchecked && (sp.seq != sp.end || sp.head != sp.headOut) {
+		if !sp.at.dead && !w.ask.unchecked && (sp.seq != sp.end || sp.head != sp.headOut || sp.epoch != sp.says.Epoch) {
 			if err := w.kill(sp, tampered("%s: the rows of tenant %.80q do not end as it says", p.key, sp.tenant)); err != nil {
 				return err
 			}
@@ -457,11 +481,11 @@ func (w *walker) row(p *piece, sp *span, row *chain.Row) error {
 		}
 	}
 	before := sp.head
-	sp.seq, sp.head, sp.loose = row.Seq.N+1, row.RowHash, false
+	sp.seq, sp.head, sp.epoch, sp.loose = row.Seq.N+1, row.RowHash, int32(row.Epoch.N), false
 	if row.Seq.N < sp.at.next {
 		return nil // it was yielded from another object
 	}
-	sp.at.next, sp.at.head = sp.seq, sp.head
+	sp.at.next, sp.at.head, sp.at.epoch = sp.seq, sp.head, sp.epoch
 	if row.Seq.N < w.ask.from {
 		return nil
 	}
@@ -481,6 +505,9 @@ func (w *walker) row(p *piece, sp *span, row *chain.Row) error {
 }
 
 func (w *walker) link(sp *span, row *chain.Row) error {
+	if err := sp.fits(row); err != nil {
+		return err
+	}
 	switch {
 	case row.Seq.N != sp.seq:
 		return fmt.Errorf("it stands where seq %d belongs", sp.seq)
@@ -491,6 +518,22 @@ func (w *walker) link(sp *span, row *chain.Row) error {
 		return errors.New("its prev_hash is not the row_hash of the row before it")
 	case sp.seq == sp.at.next && sp.head != sp.at.head:
 		return errors.New("the row before it is another one than was read before")
+	}
+	return nil
+}
+
+// fits holds what no hash has of a row against what its object says, and its epoch
+// against that of the row before it.
+func (sp *span) fits(row *chain.Row) error {
+	if err := sp.says.Check(row); err != nil || sp.epoch == unknownEpoch {
+		return err
+	}
+	want := int64(sp.epoch)
+	if row.Kind.S == audit.KindChainReset {
+		want++
+	}
+	if row.Epoch.N != want {
+		return fmt.Errorf("column epoch: %d stands where %d belongs", row.Epoch.N, want)
 	}
 	return nil
 }

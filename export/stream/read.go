@@ -223,7 +223,7 @@ func (r *runner) file(ctx context.Context, f *archive.CatalogFile, g *lane) erro
 		r.stop(g, tampered("%s: it is of another line", f.Key))
 		return nil
 	}
-	from := rowsOf{f.Key, m.Scheme, true}
+	from := rowsOf{f.Key, inLog{m.Scheme, export.UnhashedIn(m)}, true}
 	for row, err := range file.Rows() {
 		if err != nil {
 			r.stop(g, tampered("%s: %w", f.Key, err))
@@ -343,7 +343,7 @@ func (r *runner) segment(ctx context.Context, s *fetched, last bool) error {
 	for _, v := range m.Voided {
 		r.void[v.Ordinal] = true
 	}
-	schemes, some := r.wanted(m)
+	logs, some := r.wanted(m)
 	if !some {
 		return nil
 	}
@@ -351,24 +351,30 @@ func (r *runner) segment(ctx context.Context, s *fetched, last bool) error {
 	if err != nil {
 		return tampered("%s: %w", s.key, err)
 	}
-	return r.rows(ctx, file, s.key, schemes, last)
+	return r.rows(ctx, file, s.key, logs, last)
 }
 
-// wanted returns the schemes of a segment's logs, and whether some lane needs a
-// row of it.
-func (r *runner) wanted(m *archive.Segment) (schemes map[string]string, some bool) {
-	schemes = make(map[string]string, len(m.Logs))
+// inLog is what an object says of a log in it.
+type inLog struct {
+	scheme string
+	says   export.Unhashed
+}
+
+// wanted returns what a segment says of its logs, and whether some lane needs a row
+// of it.
+func (r *runner) wanted(m *archive.Segment) (logs map[string]inLog, some bool) {
+	logs = make(map[string]inLog, len(m.Logs))
 	for i := range m.Logs {
 		l := &m.Logs[i]
-		schemes[l.Tenant] = l.Scheme
+		logs[l.Tenant] = inLog{l.Scheme, export.UnhashedOf(l, m.Voided)}
 		if g := r.laneOf(l.Tenant); g != nil && g.stopped == nil && (l.Size > g.read.next || l.Epoch > g.read.epoch) {
 			some = true
 		}
 	}
-	return schemes, some
+	return logs, some
 }
 
-func (r *runner) rows(ctx context.Context, file *parquet.File, key string, schemes map[string]string, last bool) error {
+func (r *runner) rows(ctx context.Context, file *parquet.File, key string, logs map[string]inLog, last bool) error {
 	for row, err := range file.Rows() {
 		if err != nil {
 			return tampered("%s: %w", key, err)
@@ -377,7 +383,7 @@ func (r *runner) rows(ctx context.Context, file *parquet.File, key string, schem
 		if g == nil || g.stopped != nil {
 			continue
 		}
-		if err := r.row(ctx, g, row, rowsOf{key, schemes[row.TenantID.S], last}); err != nil {
+		if err := r.row(ctx, g, row, rowsOf{key, logs[row.TenantID.S], last}); err != nil {
 			return err
 		}
 	}
@@ -386,9 +392,9 @@ func (r *runner) rows(ctx context.Context, file *parquet.File, key string, schem
 
 // rowsOf says where a row was read.
 type rowsOf struct {
-	key    string
-	scheme string
-	last   bool // rows in front of it that were not met are nowhere
+	key string
+	inLog
+	last bool // rows in front of it that were not met are nowhere
 }
 
 // row takes a row that a lane may need: it is checked, filtered, and put into the
@@ -404,6 +410,13 @@ func (r *runner) row(ctx context.Context, g *lane, row *chain.Row, from rowsOf) 
 	case row.Seq.N > g.read.next && !from.last:
 		g.behind, r.behind = true, true
 		return nil
+	}
+	if err := r.unhashed(g, row, from); err != nil {
+		r.stop(g, err)
+		return nil
+	}
+	switch {
+	case row.Seq.N < g.read.next:
 	case int32(row.Epoch.N) < g.read.epoch && row.Seq.N == g.read.next && g.read.hash != nil && row.PrevHash == *g.read.hash:
 		r.stop(g, fmt.Errorf("%w: %s stands at seq %d of epoch %d, and the row that follows there is of epoch %d (%s)",
 			ErrCursor, r.doc.key, g.read.next, g.read.epoch, row.Epoch.N, from.key))
@@ -420,6 +433,18 @@ func (r *runner) row(ctx context.Context, g *lane, row *chain.Row, from rowsOf) 
 		return nil
 	}
 	return r.take(ctx, g, row, verified, from)
+}
+
+// unhashed holds what no hash has of a row against what its object says of its log:
+// not of one that was declared void, and that no one takes.
+func (r *runner) unhashed(g *lane, row *chain.Row, from rowsOf) error {
+	if r.d.Unverified || from.says.Epoch < g.read.epoch && int32(row.Epoch.N) < g.read.epoch {
+		return nil
+	}
+	if err := from.says.Check(row); err != nil {
+		return tampered("%s: tenant %q: seq %d: %w", from.key, g.Tenant, row.Seq.N, err)
+	}
+	return nil
 }
 
 // take puts a row that was checked into the batch, where it gets through, and
