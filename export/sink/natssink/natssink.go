@@ -303,19 +303,28 @@ func (c *connection) wait(ctx context.Context, ack jetstream.PubAckFuture) error
 	case <-ack.Ok():
 		return nil
 	case err := <-ack.Err():
-		return err
+		return c.why(err)
 	default:
 	}
 	select {
 	case <-ack.Ok():
 		return nil
 	case err := <-ack.Err():
-		return err
+		return c.why(err)
 	case <-c.closed:
 		return cmp.Or(c.takeRefusal(), errBroken)
 	case <-ctx.Done():
 		return cmp.Or(c.takeRefusal(), fmt.Errorf("no acknowledgement: %w", context.Cause(ctx)))
 	}
+}
+
+// why returns what the server has said meanwhile, where an acknowledgement did not
+// come in time: it answers no message whose subject is not ours to publish to.
+func (c *connection) why(err error) error {
+	if errors.Is(err, jetstream.ErrAsyncPublishTimeout) {
+		return cmp.Or(c.takeRefusal(), err)
+	}
+	return err
 }
 
 func (s *Sink) message(m *sink.Message) *nats.Msg {
