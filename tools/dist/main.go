@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -126,6 +127,18 @@ func (r *release) make(ctx context.Context, wanted []string, stdout io.Writer) e
 	return nil
 }
 
+// ownFiles returns the names of files that go beside the programs: what is to be
+// read, and what they are operated with.
+func ownFiles(ctx context.Context, root string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, "git", "-C", root, "ls-files", "-z", "--", "LICENSE", ":(glob)*.md", "docs", "deploy", "helm")
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("git ls-files: %w", err)
+	}
+	names := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
+	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, ".go") }), nil
+}
+
 // target makes the archive of one target, and its bill of materials beside it.
 func (r *release) target(ctx context.Context, target, work string) ([]string, error) {
 	goos, arch, ok := strings.Cut(target, "/")
@@ -146,7 +159,11 @@ func (r *release) target(ctx context.Context, target, work string) ([]string, er
 		return nil, err
 	}
 	files := map[string]file{"sbom.cdx.json": {body: bom, mode: 0o644}, "THIRD-PARTY-LICENCES.txt": {body: notices(modules), mode: 0o644}}
-	for _, own := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+	own, err := ownFiles(ctx, r.root)
+	if err != nil {
+		return nil, err
+	}
+	for _, own := range own {
 		body, err := os.ReadFile(filepath.Join(r.root, own))
 		if err != nil {
 			return nil, err
