@@ -203,3 +203,17 @@ func TestMetricsAreDocumented(t *testing.T) {
 	m.Requested(s3sink.Request{Operation: "PutObject", Status: 200})
 	metricspage.Check(t, "../../docs/metrics.md", "Metrics of ledgerlake-compact", m.Registry, namespace, *update)
 }
+
+// A line whose catalog cannot be read has no numbers; one that was never compacted
+// has all but a version.
+func TestStatusRow(t *testing.T) {
+	l := archive.Line{Topic: "audit.calls", TopicID: "dHJpYWwtb2YtdGhlLWlkcw", Partition: 3}
+	fresh := statusRow(&compaction.LineStatus{Line: l, Version: -1, Segments: 7})
+	if fresh[1] != "-" || fresh[3] != "7" {
+		t.Errorf("never compacted: %q", fresh)
+	}
+	bad := statusRow(&compaction.LineStatus{Line: l, Version: -1, Segments: 7, Err: errors.New("damaged")})
+	if len(bad) != len(fresh) || bad[1] != "fault" || strings.Join(bad[2:], "") != strings.Repeat("-", len(bad)-2) {
+		t.Errorf("damaged: %q", bad)
+	}
+}

@@ -151,10 +151,7 @@ func status(ctx context.Context, in invocation) error {
 		if s.Err != nil {
 			failed = append(failed, fmt.Errorf("%s/%d: %w", s.Line.Topic, s.Line.Partition, s.Err))
 		}
-		rows = append(rows, []string{
-			lineName(s.Line), fmt.Sprint(s.Version), stamp(s.Time), fmt.Sprint(s.Segments), fmt.Sprint(s.Anchored), fmt.Sprint(s.Files), fmt.Sprint(s.Rows),
-			config.FormatBytes(s.Bytes), fmt.Sprint(s.Doomed), fmt.Sprint(s.Cuts), fmt.Sprint(s.Holds), states(s.Orders),
-		})
+		rows = append(rows, statusRow(s))
 	}
 	if json {
 		err = writeJSON(in.stdout, map[string]any{"lines": list})
@@ -162,6 +159,22 @@ func status(ctx context.Context, in invocation) error {
 		err = table(in.stdout, rows)
 	}
 	return errors.Join(append(failed, err)...)
+}
+
+// statusRow is one line of the table. Where its catalog cannot be read, what else
+// is known would mislead.
+func statusRow(s *compaction.LineStatus) []string {
+	if s.Err != nil && s.Version < 0 {
+		return slices.Concat([]string{lineName(s.Line), "fault"}, slices.Repeat([]string{"-"}, 10))
+	}
+	version := "-"
+	if s.Version >= 0 {
+		version = fmt.Sprint(s.Version)
+	}
+	return []string{
+		lineName(s.Line), version, stamp(s.Time), fmt.Sprint(s.Segments), fmt.Sprint(s.Anchored), fmt.Sprint(s.Files), fmt.Sprint(s.Rows),
+		config.FormatBytes(s.Bytes), fmt.Sprint(s.Doomed), fmt.Sprint(s.Cuts), fmt.Sprint(s.Holds), states(s.Orders),
+	}
 }
 
 func statusOf(s *compaction.LineStatus) statusJSON {

@@ -26,7 +26,7 @@ const (
   0  done; also where nothing is asked for that exists
   1  what is stored does not fit together: damaged, changed, or a position that is not of this archive
   2  cannot run: arguments, settings, no archive there, or the store does not answer
-  3  incomplete: a bundle lacks something, or there is no such record
+  3  incomplete: a bundle lacks something, there is no such record, or a destination did not take what check sent it
 `
 )
 
