@@ -14,6 +14,7 @@ import (
 // A run measures all of it, on few rows, and puts its table into a page: each row
 // has a number of ours, and whatever stands beside one is said.
 func TestEverythingIsMeasured(t *testing.T) {
+	t.Chdir("../..") // as it/run.sh starts it
 	page := filepath.Join(t.TempDir(), "benchmarks.md")
 	if err := os.WriteFile(page, []byte("before\n"+begins+"old\n"+ends+"after\n"), 0o600); err != nil {
 		t.Fatal(err)
