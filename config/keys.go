@@ -87,8 +87,7 @@ func vkeys(p *[]string) Value {
 	})
 }
 
-// vkeysOf is a verifier key, or those that stand in a file: one on a line;
-// empty lines and those that begin with # are none.
+// vkeysOf is a verifier key, or those that stand in a file ([sign.Lines]).
 func vkeysOf(s string) ([]string, error) {
 	if isVKey(s) {
 		return []string{s}, nil
@@ -101,10 +100,7 @@ func vkeysOf(s string) ([]string, error) {
 		return nil, errNotAllowed
 	}
 	var keys []string
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
+	for line := range sign.Lines(string(text)) {
 		if !isVKey(line) {
 			return nil, errors.New("the file that it names has a line that is no verifier key (name+hash+data)")
 		}

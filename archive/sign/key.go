@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strconv"
 	"strings"
 	"unicode"
@@ -135,4 +136,16 @@ func parseVKey(vkey string) (k verifierKey, err error) {
 		return fail("its hash is another key's")
 	}
 	return verifierKey{parts[0], uint32(hash), data[0], data[1:]}, nil
+}
+
+// Lines returns the lines of a file of public keys, without the blanks around
+// them. Empty lines, and those that begin with #, are none.
+func Lines(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !yield(line) {
+				return
+			}
+		}
+	}
 }

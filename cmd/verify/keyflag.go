@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/ledgerlake/ledgerlake/archive/sign"
 	"github.com/ledgerlake/ledgerlake/internal/reach"
@@ -21,10 +20,7 @@ func addWitness(all *[]*sign.Witness, value string) error {
 		text = string(b)
 	}
 	found := false
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
+	for line := range sign.Lines(text) {
 		w, err := sign.ParseWitness(line)
 		if err != nil {
 			return err

@@ -32,11 +32,7 @@ func AddKey(ring *sign.Ring, value string) error {
 
 func addKeys(ring *sign.Ring, text, file string) error {
 	found := false
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
+	for line := range sign.Lines(text) {
 		if err := noPrivateKey(line); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}

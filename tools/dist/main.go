@@ -1,6 +1,6 @@
 // Command dist makes the archives of a release: for each target one tar.gz with the
-// four commands, the licences of all that is in them, and a bill of materials
-// (CycloneDX 1.6), and SHA256SUMS over all.
+// four commands, the licences of all that is in them, a bill of materials (CycloneDX
+// 1.6), the pages, the chart and what lies in deploy, and SHA256SUMS over all.
 //
 //	go run ./tools/dist -version v1.0.0 -out dist linux/amd64 linux/arm64
 //
